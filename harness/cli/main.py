@@ -1,0 +1,131 @@
+"""The command line: one module per command, imported only when it is called.
+
+A command module has `add_arguments(parser)` and `run(arguments) -> exit status`.
+This module is the top of the program: it turns every FairtrialError into its text
+and exit status, an interrupt into 130, and nothing else into silence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from harness.causes import EXIT_INTERRUPTED, EXIT_SETUP, EXIT_USAGE, exit_status
+from harness.errors import FairtrialError
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    module: str
+    help: str
+
+
+COMMANDS: Final = {
+    "demo": _Command("demo", "publish a small benchmark, run it, show the result"),
+    "pack": _Command("pack", "start a new oracle pack, or check one"),
+    "publish": _Command("publish", "certify a pack and publish its benchmark"),
+    "config": _Command("config", "write an evaluation config"),
+    "run": _Command("run", "evaluate candidates; resumes, or replays when finished"),
+    "replay": _Command("replay", "recompute a finished run from its evidence alone"),
+    "candidates": _Command("candidates", "serve the control candidates"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a usage error in the one form that all errors have."""
+
+    def error(self, message: str) -> NoReturn:
+        print(
+            f"eval_cli_invalid: {message}\n"
+            f"  do: {self.prog} --help shows what this command takes",
+            file=sys.stderr,
+        )
+        raise SystemExit(EXIT_USAGE)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(words)
+    arguments = parser.parse_args(words)
+    if arguments.command is None:
+        parser.print_help()
+        return EXIT_USAGE
+    command = _module(arguments.command)
+    try:
+        status: int = command.run(arguments)
+        sys.stdout.flush()
+    except FairtrialError as error:
+        return _report(error, as_json=getattr(arguments, "json", False))
+    except BrokenPipeError:
+        _discard_stdout()
+        return EXIT_SETUP
+    except OSError as error:
+        return _report(_refused_by_machine(error), as_json=False)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return status
+
+
+def console() -> NoReturn:
+    """Entry point of the `fairtrial` command."""
+    raise SystemExit(main())
+
+
+def _module(name: str) -> object:
+    return importlib.import_module(f"harness.cli.{COMMANDS[name].module}")
+
+
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="fairtrial",
+        description="Executable, evidence-first evaluation of tool-calling models.",
+        epilog="`fairtrial COMMAND --help` shows what a command takes.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    called = next((word for word in words if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.help, description=command.help)
+        if name == called:
+            _module(name).add_arguments(sub)  # type: ignore[attr-defined]
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"fairtrial {version('fairtrial')}")
+        parser.exit()
+
+
+def _report(error: FairtrialError, *, as_json: bool) -> int:
+    print(error, file=sys.stderr)
+    if as_json:
+        print(json.dumps({"error": error.as_report()}, sort_keys=True))
+    return exit_status(error.code)
+
+
+def _refused_by_machine(error: OSError) -> FairtrialError:
+    return FairtrialError(
+        "eval_cli_runtime_failed",
+        "the machine refused an operation",
+        where=str(error.filename or ""),
+        expected="free space, rights and descriptors for what the command writes",
+        actual=error.strerror or str(error),
+        recovery="make room or give rights, then repeat; a run goes on with --resume",
+    )
+
+
+def _discard_stdout() -> None:
+    """Let interpreter shutdown flush into nowhere instead of a closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
