@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Final, NoReturn
 
 from harness.causes import EXIT_INTERRUPTED, EXIT_SETUP, EXIT_USAGE, exit_status
@@ -78,7 +79,7 @@ def console() -> NoReturn:
     raise SystemExit(main())
 
 
-def _module(name: str) -> object:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"harness.cli.{COMMANDS[name].module}")
 
 
@@ -94,7 +95,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.help, description=command.help)
         if name == called:
-            _module(name).add_arguments(sub)  # type: ignore[attr-defined]
+            _module(name).add_arguments(sub)
     return parser
 
 

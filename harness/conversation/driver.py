@@ -1,0 +1,392 @@
+"""One driver for trace and executable mode.
+
+The driver walks a script turn by turn. Where a tool result comes from is the only
+difference between the modes: from the published row, or from a live oracle. All
+else (prompt, audit, matching, release, budgets, precedence of errors) is shared, so
+the modes cannot drift apart (`design/architecture.md` 3, ruling 6). The driver
+reads no clock of its own: the candidate's outcomes say when the budget ended, which
+is what lets a recorded conversation be driven again to the same episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.candidates.request import Candidate, Endpoint, prepare_request
+from harness.canonical import content_hash
+from harness.conversation.companions import turn_companions
+from harness.conversation.dependencies import resolve, substitute
+from harness.conversation.ending import (
+    COMPLETED,
+    End,
+    ended,
+    unanswered,
+    unless_ended,
+)
+from harness.conversation.execution import LiveOracle
+from harness.conversation.matching import TurnMatch, match_turn
+from harness.conversation.prompt import Prompt
+from harness.conversation.release import Release, earn_release
+from harness.conversation.script import (
+    ConversationScript,
+    ScriptedCall,
+    ScriptedTurn,
+)
+from harness.conversation.task import ScoringPolicy, TaskSpec
+from harness.evidence.episode import (
+    EPISODE_VERSION,
+    DependencyOutcome,
+    Episode,
+    EpisodeStatus,
+    Event,
+    EventKind,
+    ExecutionEvidence,
+    ObservedTurn,
+    Outcome,
+)
+from harness.json_schema import ToolCatalog, compile_tools
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTask:
+    """A task with what is worked out once and used by each of its episodes."""
+
+    spec: TaskSpec
+    spec_hash: str
+    script_hash: str
+    catalog: ToolCatalog
+
+    @classmethod
+    def of(cls, spec: TaskSpec) -> ReadyTask:
+        """Hash the task and compile its tools."""
+        return cls(
+            spec,
+            spec.identity_hash(),
+            spec.script.identity_hash(),
+            compile_tools(spec.script.tools),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRequest:
+    """Everything that fixes one episode before it starts."""
+
+    task: ReadyTask
+    endpoint: Endpoint
+    policy: ScoringPolicy
+    plan_identity: str
+    trial: int
+    attempt: int
+    max_turns: int
+
+
+async def drive(
+    request: EpisodeRequest,
+    candidate: Candidate,
+    *,
+    deadline: float,
+    oracle: LiveOracle | None = None,
+) -> Episode:
+    """Hold one conversation and return what happened.
+
+    `deadline` is the episode's, on the event loop's clock. `oracle` None means trace
+    mode. Raises CandidateError where the endpoint stops the run; every other end is
+    an episode status.
+    """
+    conversation = _Conversation(request, candidate, deadline, oracle)
+    try:
+        end = await conversation.hold()
+        if oracle is not None:
+            conversation.note("state_snapshot", "oracle.final_state_recorded")
+            end = unless_ended(end, await oracle.finish(end.status))
+            conversation.note("assertions", "assertions.completed")
+    finally:
+        closed = None if oracle is None else await oracle.close()
+    return conversation.episode(unless_ended(end, closed))
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The state of one episode while it lasts."""
+
+    request: EpisodeRequest
+    candidate: Candidate
+    deadline: float
+    oracle: LiveOracle | None
+    script: ConversationScript = field(init=False)
+    catalog: ToolCatalog = field(init=False)
+    prompt: Prompt = field(init=False)
+    turns: list[ObservedTurn] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    dependencies: list[DependencyOutcome] = field(default_factory=list)
+    results: dict[int, list[Any]] = field(default_factory=dict)
+    """Live results by the gold call that each candidate call was paired with."""
+    issued_names: list[str] = field(default_factory=list)
+    pending: Release | None = None
+    released_user_turns: int = 0
+    released_tool_results: int = 0
+
+    def __post_init__(self) -> None:
+        self.script = self.request.task.spec.script
+        self.catalog = self.request.task.catalog
+        self.prompt = Prompt(self.script)
+
+    def note(
+        self, kind: EventKind, reason_code: str, turn_index: int | None = None
+    ) -> None:
+        self.events.append(Event(len(self.events), kind, turn_index, reason_code))
+
+    async def hold(self) -> End:
+        self.note("seed", "episode.answer_free_seed")
+        if self.oracle is not None:
+            failed = await self.oracle.reset()
+            if failed is not None:
+                return failed
+            self.note("oracle_reset", "oracle.reset.completed")
+        for turn in self.script.turns:
+            end = await self.take(turn)
+            if end is not None:
+                return end
+        return COMPLETED
+
+    async def take(self, turn: ScriptedTurn) -> End | None:
+        """Ask for one scripted turn; return the end of the episode, if it is."""
+        if turn.turn_index >= self.request.max_turns:
+            return ended("max_turns_exceeded")
+        expected, unresolved = self.expected_calls(turn)
+        if unresolved is not None:
+            return unresolved
+        self.hand_over()
+        prepared = prepare_request(
+            self.request.endpoint,
+            task_id=self.script.task_id,
+            trial=self.request.trial,
+            turn_index=turn.turn_index,
+            messages=self.prompt.audited_messages(),
+            tools=list(self.script.tools),
+        )
+        outcome = await self.candidate.exchange(prepared, deadline=self.deadline)
+        self.note("candidate_turn", "candidate.turn.completed", turn.turn_index)
+        observed = self.observe(turn, outcome)
+        end = unanswered(outcome)
+        if end is not None:
+            self.turns.append(replace(observed, reason_code=f"turn.{outcome.status}"))
+            return end
+        return await self.judge(turn, expected, outcome, observed)
+
+    def expected_calls(
+        self, turn: ScriptedTurn
+    ) -> tuple[tuple[ScriptedCall, ...], End | None]:
+        if self.oracle is None:
+            return turn.calls, None
+        declared = self.oracle.part.dependencies
+        outcomes = resolve(declared, turn, self.results, self.catalog)
+        self.dependencies.extend(outcomes)
+        for outcome in outcomes:
+            if outcome.status != "resolved":
+                return turn.calls, End(
+                    "dependency_resolution_failed",
+                    f"episode.dependency.{outcome.status}",
+                    outcome.detail,
+                )
+        return substitute(turn.calls, declared, outcomes), None
+
+    def hand_over(self) -> None:
+        """Put what the last turn earned into the prompt, now that it is needed."""
+        release, self.pending = self.pending, None
+        if release is None:
+            return
+        self.prompt.add_release(release)
+        index = release.turn_index
+        if release.results:
+            self.released_tool_results += len(release.results)
+            kind = "live" if self.oracle is not None else "recorded"
+            self.note("tool_results", f"conversation.{kind}_results_released", index)
+        if release.user_message is not None:
+            self.released_user_turns += 1
+            self.note("user_turn", "conversation.scripted_user_released", index)
+            self.turns[index] = replace(
+                self.turns[index],
+                released_user_message_hash=content_hash(release.user_message),
+            )
+
+    def observe(self, turn: ScriptedTurn, outcome: Outcome) -> ObservedTurn:
+        response = outcome.response
+        return ObservedTurn(
+            turn_index=turn.turn_index,
+            request_hash=outcome.request_hash,
+            call_status=outcome.status,
+            wire_class=outcome.wire_class,
+            detail_code=outcome.detail_code,
+            response_hash=None if response is None else response.identity_hash(),
+            finish_reason=None if response is None else response.finish_reason,
+            text=None if response is None else response.text,
+            tool_calls=() if response is None else response.tool_calls,
+            paired_call_indexes=(),
+            execution_indexes=(),
+            released_user_message_hash=None,
+            advanced=False,
+            matched=None,
+            companions=()
+            if response is None
+            else turn_companions(
+                response,
+                expects_calls=turn.expects_calls,
+                tool_names=self.catalog.names,
+                max_tokens=self.request.endpoint.inference.get("max_tokens"),
+            ),
+            reason_code="turn.observed",
+            detail=outcome.detail,
+        )
+
+    async def judge(
+        self,
+        turn: ScriptedTurn,
+        expected: tuple[ScriptedCall, ...],
+        outcome: Outcome,
+        observed: ObservedTurn,
+    ) -> End | None:
+        """Match, execute and advance a turn that was answered."""
+        calls = observed.tool_calls
+        if outcome.detail_code == "unusable_tool_call_ids":
+            return self.refuse(observed, "unusable_call_id", "unusable_tool_call_ids")
+        incomplete = outcome.wire_class in ("truncated", "content_filter")
+        match = match_turn(
+            turn,
+            expected,
+            text=observed.text,
+            tool_calls=calls,
+            incomplete=incomplete,
+            catalog=self.catalog,
+            policy=self.request.policy,
+            script=self.script,
+            issued_names=tuple(self.issued_names),
+        )
+        self.issued_names.extend(call.function_name or "" for call in calls)
+        observed = replace(
+            observed,
+            matched=match.matched,
+            paired_call_indexes=match.paired_call_indexes,
+            detail=match.detail,
+        )
+        if incomplete:
+            return self.refuse(observed, "incomplete_response", "candidate_mismatch")
+        indexes: tuple[int, ...] = ()
+        if self.oracle is not None and calls:
+            indexes, failed = await self.oracle.execute(
+                turn.turn_index, calls, matched=match.matched
+            )
+            self.note("tool_execution", "tool.execution.completed", turn.turn_index)
+            observed = replace(observed, execution_indexes=indexes)
+            if failed is not None:
+                self.turns.append(observed)
+                return failed
+        if not match.matched:
+            self.turns.append(observed)
+            return ended("candidate_mismatch", match.detail)
+        self.advance(turn, expected, outcome, observed, match)
+        return None
+
+    def refuse(
+        self, observed: ObservedTurn, execution_reason: str, status: EpisodeStatus
+    ) -> End:
+        """End on a turn of which nothing may run."""
+        incomplete = status == "candidate_mismatch"
+        if self.oracle is not None:
+            observed = replace(
+                observed,
+                execution_indexes=self.oracle.refuse_all(
+                    observed.turn_index,
+                    observed.tool_calls,
+                    f"tool_execution.{execution_reason}",
+                ),
+            )
+        if incomplete:
+            observed = replace(observed, reason_code="turn.incomplete_finish")
+        self.turns.append(observed)
+        if incomplete:
+            return End(status, "episode.incomplete_finish")
+        return ended(status)
+
+    def advance(
+        self,
+        turn: ScriptedTurn,
+        expected: tuple[ScriptedCall, ...],
+        outcome: Outcome,
+        observed: ObservedTurn,
+        match: TurnMatch,
+    ) -> None:
+        """Take a matched turn into the conversation and keep what it earned."""
+        reason = "turn.terminal" if turn.is_terminal else "turn.advanced"
+        self.turns.append(replace(observed, advanced=True, reason_code=reason))
+        self.remember_results(observed, match)
+        if turn.is_terminal or outcome.response is None:
+            return
+        self.prompt.add_candidate_turn(turn.turn_index, outcome.response)
+        if self.oracle is not None:
+            contents: Sequence[str] = self.oracle.released(observed.execution_indexes)
+        else:
+            recorded = {c.call_index: c.recorded_result or "null" for c in expected}
+            contents = [
+                recorded[index]
+                for index in match.paired_call_indexes
+                if index is not None
+            ]
+        self.pending = earn_release(
+            turn,
+            match,
+            observed.tool_calls,
+            contents,
+            "recorded_result" if self.oracle is None else "live_result",
+        )
+
+    def remember_results(self, observed: ObservedTurn, match: TurnMatch) -> None:
+        if self.oracle is None:
+            return
+        for gold, index in zip(
+            match.paired_call_indexes, observed.execution_indexes, strict=True
+        ):
+            if gold is not None:
+                result = self.oracle.executions[index].result
+                self.results.setdefault(gold, []).append(result)
+
+    def episode(self, end: End) -> Episode:
+        self.note("terminal", end.reason_code)
+        request = self.request
+        script = self.script
+        oracle = self.oracle
+        return Episode(
+            schema_version=EPISODE_VERSION,
+            scope="trace" if oracle is None else "trace_and_executable",
+            candidate_alias=request.endpoint.alias,
+            canonical_model_identity=request.endpoint.canonical_id,
+            task_id=script.task_id,
+            trial=request.trial,
+            plan_identity=request.plan_identity,
+            source_verification_identity=script.source_verification_identity,
+            script_hash=request.task.script_hash,
+            status=end.status,
+            reason_code=end.reason_code,
+            cause_detail=end.cause_detail,
+            turns=tuple(self.turns),
+            events=tuple(self.events),
+            released_user_turns=self.released_user_turns,
+            released_tool_results=self.released_tool_results,
+            execution=None
+            if oracle is None
+            else ExecutionEvidence(
+                oracle_verification_identity=oracle.part.oracle_verification_identity,
+                task_spec_hash=request.task.spec_hash,
+                executions=tuple(oracle.executions),
+                dependencies=tuple(self.dependencies),
+                assertions=tuple(oracle.assertions),
+                final_state_hash=oracle.final_state_hash,
+                worker=oracle.evidence(),
+            ),
+            attempt=request.attempt,
+            replayed=False,
+            duration_s=None,
+            detail=end.detail,
+        )
