@@ -1,0 +1,243 @@
+"""Records are closed and strict, and identity is everything but own diagnostics."""
+
+import dataclasses
+import functools
+import inspect
+import json
+import types
+import typing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.canonical import canonical_json, content_hash
+from harness.conversation import script, task
+from harness.errors import EvidenceError
+from harness.evidence import episode
+from harness.evidence.episode import CandidateResponse, DependencyOutcome, Episode
+from harness.evidence.records import Record
+from tests.test_canonical import KEYS
+
+RECORD_CLASSES = tuple(
+    sorted(
+        {
+            member
+            for module in (episode, script, task)
+            for _, member in inspect.getmembers(module, inspect.isclass)
+            if issubclass(member, Record) and member is not Record
+        },
+        key=lambda member: member.__name__,
+    )
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(0, 1)
+DATA = (
+    SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(KEYS, SCALARS, max_size=2)
+)
+LEAVES = {
+    bool: st.booleans(),
+    int: st.integers(-3, 5),
+    float: st.floats(0, 9, allow_nan=False),
+    str: st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
+}
+
+
+def values_of(hint):
+    """Build a strategy for what one annotated field may hold."""
+    arguments = typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    if hint is typing.Any:
+        return DATA
+    if origin is typing.Literal:
+        return st.sampled_from(arguments)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(
+            st.none() if part is types.NoneType else values_of(part)
+            for part in arguments
+        )
+    if origin is tuple:
+        return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
+    if origin is dict:
+        return st.dictionaries(KEYS, values_of(arguments[1]), max_size=2)
+    return LEAVES[hint] if hint in LEAVES else records_of(hint)
+
+
+@functools.cache
+def records_of(cls):
+    """Build a strategy for whole records of one class."""
+    hints = typing.get_type_hints(cls)
+    return st.builds(
+        cls, **{f.name: values_of(hints[f.name]) for f in dataclasses.fields(cls)}
+    )
+
+
+few = settings(max_examples=12)
+"""One example touches every field, so a dozen say as much as a hundred."""
+
+
+def classes(test):
+    return pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda c: c.__name__)(
+        test
+    )
+
+
+def test_evidence_classes_are_found():
+    assert {Episode, CandidateResponse, task.TaskSpec} <= set(RECORD_CLASSES)
+
+
+@classes
+def test_class_is_frozen_and_slotted(cls):
+    assert cls.__dataclass_params__.frozen
+    assert "__dict__" not in dir(cls)
+
+
+@classes
+def test_names_outside_identity_are_fields(cls):
+    fields = {field.name for field in dataclasses.fields(cls)}
+
+    assert cls.OUTSIDE_IDENTITY - fields <= {"detail"}
+
+
+@classes
+@few
+@given(data=st.data())
+def test_payload_reads_back_as_the_same_record(cls, data):
+    record = data.draw(records_of(cls))
+    text = canonical_json(record.semantic_payload())
+
+    again = cls.from_payload(json.loads(text))
+
+    assert again == record
+    assert canonical_json(again.semantic_payload()) == text
+
+
+def holds_records(value):
+    items = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(item, Record) for item in items)
+
+
+def text_of(record):
+    return canonical_json(record.semantic_payload())
+
+
+@classes
+@few
+@given(data=st.data())
+def test_one_changed_field_changes_identity_unless_it_is_outside(cls, data):
+    one = data.draw(records_of(cls))
+    second = data.draw(records_of(cls))
+    for field in dataclasses.fields(cls):
+        other = dataclasses.replace(one, **{field.name: getattr(second, field.name)})
+        kept = one.identity_hash() == other.identity_hash()
+        if field.name in cls.OUTSIDE_IDENTITY or text_of(one) == text_of(other):
+            assert kept, field.name
+        elif not holds_records(getattr(one, field.name)) and not holds_records(
+            getattr(other, field.name)
+        ):
+            assert not kept, field.name
+
+
+@classes
+@few
+@given(data=st.data())
+def test_unknown_and_missing_fields_are_refused(cls, data):
+    payload = data.draw(records_of(cls)).semantic_payload()
+    for name in payload:
+        with pytest.raises(EvidenceError, match="unknown"):
+            cls.from_payload({**payload, f"{name}_": 1})
+        with pytest.raises(EvidenceError, match=f"missing=.'{name}'"):
+            cls.from_payload({k: v for k, v in payload.items() if k != name})
+
+
+@classes
+@few
+@given(data=st.data())
+def test_field_of_another_type_is_refused_with_its_place(cls, data):
+    hints = typing.get_type_hints(cls)
+    payload = data.draw(records_of(cls)).semantic_payload()
+    for name in payload:
+        hint = hints[name]
+        if hint is typing.Any:
+            continue
+        wrong = {int: True, float: 1, bool: 1, str: 1}.get(hint, 0.5)
+        if float in typing.get_args(hint):
+            wrong = 1
+        with pytest.raises(EvidenceError, match=rf"where: \$\.{name}"):
+            cls.from_payload({**payload, name: wrong})
+
+
+@pytest.mark.parametrize("payload", [None, [], "x", 1])
+def test_what_is_no_object_is_no_record(payload):
+    with pytest.raises(EvidenceError, match="an object"):
+        Episode.from_payload(payload)
+
+
+OUTCOME = DependencyOutcome(0, 1, 1, 0, "resolved", {"detail": "a"}, "r", "first")
+
+
+def test_own_detail_is_outside_identity():
+    reworded = dataclasses.replace(OUTCOME, detail="second")
+
+    assert reworded.identity_hash() == OUTCOME.identity_hash()
+    assert reworded.semantic_payload() != OUTCOME.semantic_payload()
+
+
+def test_detail_inside_data_is_data():
+    changed = dataclasses.replace(OUTCOME, value={"detail": "b"})
+
+    assert changed.identity_hash() != OUTCOME.identity_hash()
+
+
+def test_identity_hash_is_over_the_identity_payload():
+    assert OUTCOME.identity_hash() == content_hash(OUTCOME.identity_payload())
+    assert OUTCOME.identity_payload().keys() == OUTCOME.semantic_payload().keys() - {
+        "detail"
+    }
+
+
+@few
+@given(records_of(Episode), records_of(DependencyOutcome))
+def test_diagnostics_of_nested_records_are_outside_too(whole, outcome):
+    def holding(detail):
+        inner = dataclasses.replace(outcome, detail=detail)
+        execution = episode.ExecutionEvidence("o", "t", (), (inner,), (), None, {})
+        return dataclasses.replace(whole, execution=execution).identity_hash()
+
+    assert holding("first") == holding("second")
+
+
+@few
+@given(records_of(Episode), records_of(DependencyOutcome))
+def test_meaning_of_nested_records_is_inside(whole, outcome):
+    def holding(reason_code):
+        inner = dataclasses.replace(outcome, reason_code=reason_code)
+        execution = episode.ExecutionEvidence("o", "t", (), (inner,), (), None, {})
+        return dataclasses.replace(whole, execution=execution).identity_hash()
+
+    assert holding("first") != holding("second")
+
+
+def test_word_outside_its_closed_set_is_refused():
+    payload = OUTCOME.semantic_payload() | {"status": "guessed"}
+
+    with pytest.raises(EvidenceError, match="one of"):
+        DependencyOutcome.from_payload(payload)
+
+
+def test_refusal_names_the_place_inside_a_list():
+    payload = {
+        "provider_response_id": None,
+        "provider_request_id": None,
+        "served_model": None,
+        "server": None,
+        "message": None,
+        "text": None,
+        "tool_calls": [{}],
+        "finish_reason": None,
+        "usage": None,
+        "selected_attempt": 0,
+        "raw_response_hash": "",
+    }
+
+    with pytest.raises(EvidenceError, match=r"where: \$\.tool_calls\[0\]"):
+        CandidateResponse.from_payload(payload)
