@@ -1,0 +1,106 @@
+"""A finished run as text for a terminal: rates with counts, stops by owner, state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.canonical import Json
+from harness.report.run_view import CandidateView, RunView, view_run
+from harness.report.terminal import table, visible, wrap
+
+
+def render_run(
+    report: Mapping[str, Json], out_dir_label: str, *, width: int = 100
+) -> str:
+    """Return the summary of an `eval_report.json` payload, ending with a newline.
+
+    `out_dir_label` is how the caller names the run folder; `width` is in columns.
+    """
+    view = view_run(report)
+    sections = [
+        f"Run {visible(view.run_id)} of {visible(view.source_run_id)}, "
+        f"scope {visible(view.scope)}",
+        _headline(view, width),
+        *_metrics(view, width),
+        *_stops(view, width),
+        *_companions(view, width),
+        _publication(view, width),
+        f"Evidence: {visible(out_dir_label)}",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _headline(view: RunView, width: int) -> str:
+    rows = [
+        (
+            candidate.alias,
+            candidate.success.counts,
+            candidate.success.percent,
+            candidate.success_without_stops.counts,
+            candidate.success_without_stops.percent,
+            candidate.stops,
+        )
+        for candidate in view.candidates
+    ]
+    headers = ("candidate", "success", "of all", "judged", "of judged", "stops")
+    return f"{view.title}\n" + table(headers, rows, width=width, indent=2)
+
+
+def _metrics(view: RunView, width: int) -> Iterator[str]:
+    names = list(dict.fromkeys(name for c in view.candidates for name, _ in c.metrics))
+    if not names:
+        return
+    rows = [
+        (name, *(_metric(candidate, name) for candidate in view.candidates))
+        for name in names
+    ]
+    headers = ("metric", *(candidate.alias for candidate in view.candidates))
+    yield "Metrics\n" + table(headers, rows, width=width, indent=2)
+    reasons = view.not_applicable()
+    if reasons:
+        yield "Not applicable\n" + table(
+            ("metric", "reason", "candidates"), reasons, width=width, indent=2
+        )
+
+
+def _metric(candidate: CandidateView, name: str) -> str:
+    ratio = dict(candidate.metrics).get(name)
+    return ratio.counts if ratio else "-"
+
+
+def _stops(view: RunView, width: int) -> Iterator[str]:
+    rows = [
+        (candidate.alias, stop.owner, stop.cause, stop.count, stop.summary)
+        for candidate in view.candidates
+        for stop in candidate.stop_counts
+    ]
+    if rows:
+        yield "Stops that are not the candidate's\n" + table(
+            ("candidate", "owner", "cause", "episodes", "meaning"),
+            rows,
+            width=width,
+            indent=2,
+        )
+
+
+def _companions(view: RunView, width: int) -> Iterator[str]:
+    names = list(
+        dict.fromkeys(name for c in view.candidates for name, _ in c.companions)
+    )
+    rows = [
+        (name, *(dict(c.companions).get(name, "-") for c in view.candidates))
+        for name in names
+    ]
+    if rows:
+        headers = ("count", *(candidate.alias for candidate in view.candidates))
+        yield "Beside the score\n" + table(headers, rows, width=width, indent=2)
+
+
+def _publication(view: RunView, width: int) -> str:
+    if view.publication_allowed:
+        return "Publication: allowed"
+    lines = [
+        "\n    ".join(wrap(visible(reason), max(width - 4, 1)))
+        for reason in view.non_publication_reasons
+    ]
+    return "\n  - ".join(["Publication: not allowed", *lines])

@@ -1,0 +1,161 @@
+"""What a person reads in `eval_report.json`, worked out once for every renderer.
+
+A view holds integers and reasons, never a bare rate: a ratio without a denominator
+says why it has none. Text and HTML show the same view, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from harness.canonical import Json
+from harness.causes import CAUSES
+
+HEADLINE: Final = "task_success_rate"
+HEADLINE_WITHOUT_STOPS: Final = "task_success_rate_without_stops"
+OVER_CAP: Final = "stops.share_over_cap"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Two counts, or the reason why there is nothing to count."""
+
+    numerator: int
+    denominator: int
+    not_applicable_reason: str | None = None
+
+    @property
+    def counts(self) -> str:
+        """Return `3/5`, or `n/a` where nothing was counted."""
+        return f"{self.numerator}/{self.denominator}" if self.denominator else "n/a"
+
+    @property
+    def percent(self) -> str:
+        """Return one decimal; never 0.0 or 100.0 for what is not none or all."""
+        if not self.denominator:
+            return "n/a"
+        text = f"{100 * self.numerator / self.denominator:.1f}"
+        if text == "100.0" and self.numerator < self.denominator:
+            text = ">99.9"
+        if text == "0.0" and self.numerator > 0:
+            text = "<0.1"
+        return f"{text} %"
+
+
+@dataclass(frozen=True, slots=True)
+class StopCount:
+    """How many episodes one party ended in one way."""
+
+    owner: str
+    cause: str
+    summary: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateView:
+    """One candidate's aggregate."""
+
+    alias: str
+    canonical_id: str
+    trials: int
+    success: Ratio
+    success_without_stops: Ratio
+    stops: int
+    stop_counts: tuple[StopCount, ...]
+    metrics: tuple[tuple[str, Ratio], ...]
+    """All but the two headline rates, in the report's order."""
+    companions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One finished run."""
+
+    run_id: str
+    source_run_id: str
+    scope: str
+    candidates: tuple[CandidateView, ...]
+    publication_allowed: bool
+    non_publication_reasons: tuple[str, ...]
+    identities: tuple[tuple[str, str], ...]
+
+    @property
+    def title(self) -> str:
+        """Name the first table; a run over its cap of stops claims no score."""
+        if OVER_CAP in self.non_publication_reasons:
+            return "Counts only: too many episodes stopped for a score"
+        return "Task success"
+
+    def not_applicable(self) -> list[tuple[str, str, str]]:
+        """Return (metric, reason, candidates), one entry for each different reason."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for candidate in self.candidates:
+            for name, ratio in candidate.metrics:
+                if ratio.not_applicable_reason:
+                    key = (name, ratio.not_applicable_reason)
+                    found.setdefault(key, []).append(candidate.alias)
+        return [
+            (name, reason, self._names(aliases))
+            for (name, reason), aliases in found.items()
+        ]
+
+    def _names(self, aliases: list[str]) -> str:
+        return "all" if len(aliases) == len(self.candidates) else ", ".join(aliases)
+
+
+def view_run(report: Mapping[str, Json]) -> RunView:
+    """Read an `eval_report.json` payload; raises KeyError for a missing field."""
+    return RunView(
+        run_id=report["eval_run_id"],
+        source_run_id=report["source_run_id"],
+        scope=report["eval_scope"],
+        candidates=tuple(map(_candidate, report["candidates"])),
+        publication_allowed=report["publication_allowed"],
+        non_publication_reasons=tuple(report["non_publication_reasons"]),
+        identities=tuple(
+            (name, report[name])
+            for name in (
+                "eval_config_hash",
+                "plan_identity",
+                "source_verification_identity",
+                "error_taxonomy_hash",
+            )
+        ),
+    )
+
+
+def _candidate(payload: Mapping[str, Json]) -> CandidateView:
+    metrics = {name: _ratio(value) for name, value in payload["metrics"].items()}
+    planned = payload["task_count"]
+    stops = payload["non_candidate_stops"]
+    success = payload["successful_tasks"]
+    return CandidateView(
+        alias=payload["alias"],
+        canonical_id=payload["canonical_id"],
+        trials=payload["trials"],
+        success=metrics.pop(HEADLINE, Ratio(success, planned)),
+        success_without_stops=metrics.pop(
+            HEADLINE_WITHOUT_STOPS, Ratio(success, planned - stops)
+        ),
+        stops=stops,
+        stop_counts=tuple(
+            StopCount(CAUSES[cause].owner, cause, CAUSES[cause].summary, count)
+            for cause, count in sorted(
+                payload["stops_by_cause"].items(),
+                key=lambda item: (CAUSES[item[0]].owner, item[0]),
+            )
+        ),
+        metrics=tuple(metrics.items()),
+        companions=tuple(payload["companions"].items()),
+    )
+
+
+def _ratio(payload: Mapping[str, Json]) -> Ratio:
+    return Ratio(
+        payload["numerator"],
+        payload["denominator"],
+        payload["not_applicable_reason"],
+    )

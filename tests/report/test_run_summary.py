@@ -1,0 +1,104 @@
+"""The text of a run shows both rates with counts, every reason and its state."""
+
+from harness.report.run_summary import render_run
+from harness.report.terminal import display_width
+from tests.report.reports import candidate, ratio, report
+
+
+def test_whole_summary_of_a_small_run():
+    payload = report(
+        candidate(),
+        candidate(
+            "words",
+            successful=2,
+            stops=1,
+            stops_by_cause={"episode.oracle_timeout": 1},
+        ),
+    )
+
+    assert render_run(payload, "out/run") == (
+        "Run run-1 of library-1.0.0-abc, scope trace_and_executable\n"
+        "\n"
+        "Task success\n"
+        "  candidate  success   of all  judged  of judged  stops\n"
+        "  ---------  -------  -------  ------  ---------  -----\n"
+        "  gold           5/5  100.0 %     5/5    100.0 %      0\n"
+        "  words          2/5   40.0 %     2/4     50.0 %      1\n"
+        "\n"
+        "Metrics\n"
+        "  metric             gold  words\n"
+        "  -----------------  ----  -----\n"
+        "  argument_accuracy   7/9    7/9\n"
+        "  state_match_rate    n/a    n/a\n"
+        "\n"
+        "Not applicable\n"
+        "  metric            reason                     candidates\n"
+        "  ----------------  -------------------------  ----------\n"
+        "  state_match_rate  metric.no_state_assertion  all\n"
+        "\n"
+        "Stops that are not the candidate's\n"
+        "  candidate  owner   cause                   episodes  meaning\n"
+        "  ---------  ------  ----------------------  --------  "
+        "-------------------------------------\n"
+        "  words      oracle  episode.oracle_timeout         1  "
+        "A read-only call passed its deadline.\n"
+        "\n"
+        "Beside the score\n"
+        "  count     gold  words\n"
+        "  --------  ----  -----\n"
+        "  planned      5      5\n"
+        "  stops        0      1\n"
+        "  timeouts     0      0\n"
+        "\n"
+        "Publication: allowed\n"
+        "\n"
+        "Evidence: out/run\n"
+    )
+
+
+def test_refused_publication_lists_every_reason():
+    payload = report(
+        publication_allowed=False,
+        non_publication_reasons=["stops.share_over_cap", "policy.debug"],
+    )
+
+    assert (
+        "Publication: not allowed\n  - stops.share_over_cap\n  - policy.debug\n"
+        in render_run(payload, "out")
+    )
+
+
+def test_run_over_its_cap_claims_no_score():
+    payload = report(
+        publication_allowed=False, non_publication_reasons=["stops.share_over_cap"]
+    )
+
+    text = render_run(payload, "out")
+
+    assert "Task success" not in text
+    assert "Counts only: too many episodes stopped for a score\n" in text
+
+
+def test_reason_of_one_candidate_names_it():
+    metrics = {"argument_accuracy": ratio(0, 0, "metric.no_expected_call")}
+    payload = report(candidate(metrics=metrics), candidate("words"))
+
+    assert "metric.no_expected_call    gold" in render_run(payload, "out")
+
+
+def test_run_without_stops_has_no_stop_table():
+    assert "Stops that are not" not in render_run(report(), "out")
+
+
+def test_text_stays_within_the_width():
+    payload = report(
+        candidate("a" * 40, stops_by_cause={"episode.unknown_commit_state": 1})
+    )
+
+    lines = render_run(payload, "out", width=80).splitlines()
+
+    assert [line for line in lines if display_width(line) > 80] == []
+
+
+def test_names_cannot_move_the_cursor():
+    assert "\x1b" not in render_run(report(candidate("a\x1b[2Jb")), "\x1b[H")
