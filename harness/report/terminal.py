@@ -40,12 +40,13 @@ def table(
             raise ValueError(f"expected {len(headers)} cells, seen {len(row)}")
     if not headers:
         return ""
-    widths = [max(map(_lines_width, column)) for column in zip(*cells, strict=True)]
+    columns = list(zip(*cells, strict=True))
+    widths = [max(map(_lines_width, column)) for column in columns]
     if width is not None:
-        widths = _narrowed(widths, width - indent - len(GAP) * (len(widths) - 1))
+        widths = _narrowed(columns, width - indent - len(GAP) * (len(columns) - 1))
     right = [
         bool(column[1:]) and all(map(_NUMBER.fullmatch, column[1:]))
-        for column in zip(*cells, strict=True)
+        for column in columns
     ]
     rule = ["-" * size for size in widths]
     lines = [
@@ -101,14 +102,25 @@ def _lines_width(cell: str) -> int:
     return max(map(display_width, cell.split("\n")))
 
 
-def _narrowed(widths: list[int], room: int) -> list[int]:
-    narrow = list(widths)
-    while sum(narrow) > room:
-        widest = max(narrow)
-        if widest <= _NARROWEST:
-            break
-        narrow[narrow.index(widest)] = widest - 1
-    return narrow
+def _narrowed(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Take room from the widest column first and cut words only at last."""
+    widths = [max(map(_lines_width, column)) for column in columns]
+    words = [max(map(_longest_word, column)) for column in columns]
+    for floors in (words, [_NARROWEST] * len(widths)):
+        while sum(widths) > room:
+            spare = [
+                (width, index)
+                for index, (width, floor) in enumerate(zip(widths, floors, strict=True))
+                if width > floor
+            ]
+            if not spare:
+                break
+            widths[max(spare)[1]] -= 1
+    return widths
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(display_width, cell.replace("\n", " ").split(" ")))
 
 
 def _row_lines(

@@ -88,6 +88,14 @@ def test_widest_cells_wrap_to_the_width_asked_for():
     )
 
 
+def test_words_stay_whole_while_sentences_can_wrap():
+    text = table(
+        ["code", "meaning"], [["episode.oracle_timeout", "a b c d e f g"]], width=32
+    )
+
+    assert text.splitlines()[2] == "episode.oracle_timeout  a b c d"
+
+
 def test_lines_of_a_cell_stay_lines():
     assert table(["a", "b"], [["x\ny", "z"]]).splitlines()[2:] == ["x  z", "y"]
 
