@@ -60,16 +60,27 @@ class Cause:
 
 
 EXIT_DONE: Final = 0
+"""Done."""
 EXIT_ANSWER_IS_NO: Final = 1
+"""Worked, and the answer is no."""
 EXIT_USAGE: Final = 2
+"""A command line, or a declaration that the operator edits."""
 EXIT_SETUP: Final = 3
+"""Setup, source, scoring or aggregation refuses."""
 EXIT_CONTAMINATION: Final = 4
+"""The benchmark or its answer key may be known to a candidate."""
 EXIT_CANDIDATE: Final = 5
+"""The candidate's endpoint stops the run."""
 EXIT_ORACLE: Final = 6
+"""The live oracle or its assertions stop the run."""
 EXIT_CONFLICT: Final = 7
+"""An immutable artifact holds other evidence, or a run is unfinished."""
 EXIT_INCOMPATIBLE: Final = 8
+"""Two runs that cannot be compared."""
 EXIT_OVER_CAP: Final = 9
+"""Finished over its cap of stops: no score is published."""
 EXIT_INTERRUPTED: Final = 130
+"""Interrupted; a resumed run goes on."""
 
 
 def _judged(status: str, summary: str, code: str = "") -> Cause:

@@ -116,7 +116,7 @@ def _headline(view: RunView) -> str:
         ("candidate", False),
         ("success", True),
         ("of all", True),
-        ("", False),
+        ("share", False),
         ("judged", True),
         ("of judged", True),
         ("stops", True),
@@ -156,7 +156,7 @@ def _metrics(view: RunView) -> Iterable[str]:
             yield _table(
                 f"Metrics of {candidate.alias}",
                 f"Model {candidate.canonical_id}.",
-                (("metric", False), ("counts", True), ("rate", True), ("", False)),
+                (("metric", False), ("counts", True), ("rate", True), ("share", False)),
                 (_metric_row(name, ratio) for name, ratio in candidate.metrics),
             )
 
