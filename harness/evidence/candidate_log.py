@@ -1,0 +1,273 @@
+"""`candidate_io_cache.jsonl`: everything that candidates were asked and answered.
+
+A `request` comes first; its `attempt`s follow, one an exchange; then a `completion`
+(something was generated and received) or a `failure` (nothing was). A completion is
+final: nothing follows it. After a failure, a resumed run may try again. A request
+whose newest attempt has no outcome is what a killed run leaves: crash evidence,
+listed by `interrupted` and never read as an answer.
+
+The key is the request hash, which covers candidate, endpoint, decoding, prompt,
+tools, task, trial and turn; two candidates never meet under one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+
+from harness.canonical import Json, canonical_bytes
+from harness.errors import EvidenceError
+from harness.evidence.episode import Attempt, Outcome
+from harness.evidence.log import AppendLog, TornTail
+from harness.evidence.log_line import Entry, LogFormat, canonical_object
+from harness.evidence.log_scan import stream_entries
+
+CANDIDATE_LOG: Final = LogFormat(
+    file_name="candidate_io_cache.jsonl",
+    record_types=("request", "attempt", "completion", "failure"),
+    key_field="request_hash",
+    number_field="attempt_index",
+    invalid_code="eval_candidate_cache_invalid",
+    conflict_code="eval_candidate_cache_conflict",
+)
+_REQUEST, _ATTEMPT, _COMPLETION, _FAILURE = range(4)
+
+
+class SentRequest(Protocol):
+    """What is recorded of a request; `candidates.PreparedRequest` is one."""
+
+    @property
+    def request_id(self) -> str: ...  # noqa: D102
+    @property
+    def request_hash(self) -> str: ...  # noqa: D102
+    @property
+    def body_hash(self) -> str: ...  # noqa: D102
+    @property
+    def body(self) -> bytes:
+        """The canonical JSON that goes over the wire."""
+
+    @property
+    def task_id(self) -> str: ...  # noqa: D102
+    @property
+    def trial(self) -> int: ...  # noqa: D102
+    @property
+    def turn_index(self) -> int: ...  # noqa: D102
+    @property
+    def head(self) -> dict[str, Any]:
+        """All that the request hash covers beside the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptedRequest:
+    """A request that a killed run left without an outcome."""
+
+    request_hash: str
+    task_id: str
+    trial: int
+    turn_index: int
+    attempts: int
+    """Exchanges that ended and were recorded; one more may have been under way."""
+
+
+def is_completion(outcome: Outcome) -> bool:
+    """Tell whether something was generated and received.
+
+    A filter's refusal counts when it withheld an output, not when it refused the
+    prompt (wire contract B: completions are never asked for twice).
+    """
+    if outcome.wire_class == "content_filter":
+        return outcome.detail_code != "content_filter_prompt"
+    return outcome.wire_class in ("ok", "candidate_malformed", "truncated")
+
+
+class CandidateLog:
+    """The log of candidate traffic; a `Recorder` and the memory of a resumed run."""
+
+    def __init__(self, log: AppendLog) -> None:
+        self.log = log
+        self._asked: set[str] = set()
+        """Requests of this process without an outcome: known without reading."""
+
+    @classmethod
+    def open(cls, path: Path, *, writable: bool) -> Self:
+        """Open and verify the log; raise EvidenceError (see `AppendLog.open`)."""
+        return cls(
+            AppendLog.open(path, CANDIDATE_LOG, writable=writable, visit=_check_order)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def torn(self) -> TornTail | None:
+        """The unterminated last line that opening found."""
+        return self.log.torn
+
+    def request(self, request: SentRequest) -> None:
+        """Record a request before it is sent; again for the same one is no change."""
+        payload = _request_payload(request)
+        for known in self.log.entries_of(request.request_hash, "request"):
+            if known.payload_bytes != payload:
+                raise known.refusal("another request has the same hash", conflict=True)
+            return
+        self.log.append("request", request.request_hash, payload)
+        self._asked.add(request.request_hash)
+
+    def attempt(self, request_hash: str, attempt: Attempt) -> None:
+        """Record one exchange; raise EvidenceError after a completion."""
+        payload = {"attempt": attempt.semantic_payload()}
+        encoded = self.log.encode(payload)
+        number = attempt.attempt_index
+        for known in self.log.entries_of(request_hash, "attempt", number=number):
+            if known.payload_bytes != encoded:
+                raise known.refusal(
+                    "another attempt has the same number", conflict=True
+                )
+            return
+        self._require_open(request_hash)
+        self.log.append("attempt", request_hash, encoded, number)
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Record how a request ended; an equal completion again is no change."""
+        payload = {"outcome": outcome.semantic_payload()}
+        if not is_completion(outcome):
+            self._require_open(outcome.request_hash)
+            self.log.append("failure", outcome.request_hash, payload)
+            self._asked.discard(outcome.request_hash)
+            return
+        for known in self.log.entries_of(outcome.request_hash, "completion"):
+            if replace(_outcome(known), replayed=outcome.replayed) != outcome:
+                raise known.refusal("the request has another completion", conflict=True)
+            return
+        self._require_open(outcome.request_hash)
+        self.log.append("completion", outcome.request_hash, payload)
+        self._asked.discard(outcome.request_hash)
+
+    def _require_open(self, request_hash: str) -> None:
+        """Refuse a record for a request that is unknown or completed."""
+        if request_hash in self._asked:
+            return
+        for entry in self.log.entries_of(request_hash, "request", "completion"):
+            if entry.record_type == "completion":
+                raise entry.refusal("nothing may follow a completion", conflict=True)
+            return
+        raise EvidenceError(
+            CANDIDATE_LOG.invalid_code,
+            "a record belongs to a request that was not recorded",
+            where=f"{CANDIDATE_LOG.file_name}, request {request_hash}",
+            expected="the request first, then its attempts and its outcome",
+            recovery="report this as a defect; nothing was written",
+        )
+
+    def outcome_of(self, request_hash: str) -> Outcome | None:
+        """Return the completion of a request, else its newest failure, else None.
+
+        What comes back is marked as replayed.
+        """
+        newest: Entry | None = None
+        for entry in self.log.entries_of(request_hash, "completion", "failure"):
+            if entry.record_type == "completion":
+                return replace(_outcome(entry), replayed=True)
+            newest = newest or entry
+        if newest is None:
+            return None
+        return replace(_outcome(newest), replayed=True)
+
+    def attempts_made(self, request_hash: str) -> int:
+        """Count the recorded exchanges of a request."""
+        return sum(1 for _ in self.log.entries_of(request_hash, "attempt"))
+
+    def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
+        """Return the recorded exchanges of a request in the order of recording."""
+        found = [
+            Attempt.from_payload(entry.payload()["attempt"])
+            for entry in self.log.entries_of(request_hash, "attempt")
+        ]
+        return tuple(reversed(found))
+
+    def request_of(self, request_hash: str) -> dict[str, Json] | None:
+        """Return a recorded request: ids, `head`, `body` and their hashes."""
+        for entry in self.log.entries_of(request_hash, "request"):
+            request: dict[str, Json] = entry.payload()["request"]
+            return request
+        return None
+
+    def interrupted(self) -> tuple[InterruptedRequest, ...]:
+        """Return the requests that a killed run left without an outcome."""
+        index = self.log.index
+        open_requests: list[int] = []
+        for chain in index.chains():
+            kinds = [(index.record_type(record), record) for record in chain]
+            requests = [record for kind, record in kinds if kind == _REQUEST]
+            if len(requests) > 1 or kinds[0][0] in (_REQUEST, _ATTEMPT):
+                open_requests.extend(requests)
+        found = (self._interrupted(record) for record in sorted(open_requests))
+        return tuple(request for request in found if request is not None)
+
+    def _interrupted(self, record: int) -> InterruptedRequest | None:
+        entry = self.log.entry(record)
+        newest = next(self.log.entries_of(entry.key))
+        if newest.record_type in ("completion", "failure"):
+            return None
+        request = entry.payload()["request"]
+        return InterruptedRequest(
+            entry.key,
+            request["task_id"],
+            request["trial"],
+            request["turn_index"],
+            self.attempts_made(entry.key),
+        )
+
+    def sync(self) -> None:
+        """Make everything recorded survive a power loss."""
+        self.log.sync()
+
+    def close(self) -> None:
+        """Sync and close."""
+        self.log.close()
+
+
+def stream_outcomes(path: Path) -> Iterator[tuple[bool, Outcome]]:
+    """Yield `(is it a completion, outcome)` in one pass over the file."""
+    for entry in stream_entries(path, CANDIDATE_LOG):
+        if entry.record_type in ("completion", "failure"):
+            yield entry.record_type == "completion", _outcome(entry)
+
+
+def _outcome(entry: Entry) -> Outcome:
+    return Outcome.from_payload(entry.payload()["outcome"])
+
+
+def _check_order(log: AppendLog, entry: Entry) -> None:
+    """Refuse a record that could not have been written where it stands."""
+    if entry.record_type == "request":
+        if next(log.entries_of(entry.key, "request"), None) is not None:
+            raise entry.refusal("the request was recorded before", conflict=True)
+        return
+    if next(log.index.chain(entry.key), None) is None:
+        raise entry.refusal("its request was not recorded before it")
+    if next(log.entries_of(entry.key, "completion"), None) is not None:
+        raise entry.refusal("it follows a completion of its request", conflict=True)
+    if entry.record_type == "attempt" and any(
+        log.entries_of(entry.key, "attempt", number=entry.number)
+    ):
+        raise entry.refusal("the attempt was recorded before", conflict=True)
+
+
+def _request_payload(request: SentRequest) -> bytes:
+    fields = {
+        "body_hash": request.body_hash,
+        "head": request.head,
+        "request_hash": request.request_hash,
+        "request_id": request.request_id,
+        "task_id": request.task_id,
+        "trial": request.trial,
+        "turn_index": request.turn_index,
+    }
+    parts = [(name, canonical_bytes(value)) for name, value in fields.items()]
+    return b'{"request":%s}' % canonical_object([*parts, ("body", request.body)])

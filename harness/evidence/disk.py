@@ -1,0 +1,81 @@
+"""What the machine can refuse: writing whole files and keeping them.
+
+A file appears under its name only when it is complete and on disk: it is written
+beside its place, synced, renamed, and the folder is synced. A refusal of the
+machine (no space, no rights, read-only) is an EvidenceError that says what failed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.errors import EvidenceError
+
+
+@contextmanager
+def machine_refusals(doing: str, path: Path) -> Iterator[None]:
+    """Turn an OSError into an EvidenceError (`eval_cli_runtime_failed`)."""
+    try:
+        yield
+    except OSError as error:
+        raise EvidenceError(
+            "eval_cli_runtime_failed",
+            f"cannot {doing}",
+            where=path.name,
+            expected="a folder with free space that this user may use",
+            actual=f"{error.strerror or error} (errno {error.errno})",
+            recovery="free space or mend the rights, then `fairtrial run --resume`",
+        ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that appeared in a folder survive a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return the name under which a file is written before it is complete."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+@contextmanager
+def discarded_on_failure(temporary: Path) -> Iterator[None]:
+    """Remove a half-written temporary when writing it fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def publish_file(temporary: Path, path: Path) -> None:
+    """Sync a complete temporary and give it its name."""
+    descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file so that it is either there complete or not at all.
+
+    An existing file is replaced; raises EvidenceError if the machine refuses.
+    """
+    temporary = temporary_beside(path)
+    with machine_refusals("write a file", path), discarded_on_failure(temporary):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
+            for piece in pieces:
+                stream.write(piece)
+        publish_file(temporary, path)

@@ -1,0 +1,201 @@
+"""One line of an append-only log: a record that carries its own hash.
+
+A line is one canonical JSON object with the keys `payload`, `record_hash`,
+`record_type`, `schema_version`, `sequence` (the line number, from 1), one key field
+holding a content hash and, for some types, a number. `record_hash` is the content
+hash of the record without itself. Every field but the payload is a number or a word
+from a closed set, so a line is checked and indexed without decoding its payload;
+the sequence makes a dropped, moved or repeated line visible where it happens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from harness.canonical import Json, canonical_bytes
+from harness.errors import EvidenceError
+from harness.strict_json import StrictJsonError, decode_document
+
+LOG_VERSION: Final = "1.0"
+MAX_LINE_BYTES: Final = 256 * 1024 * 1024
+"""Longest line that is written or read: a body of 16 MiB, escaped, fits."""
+
+MAX_PAYLOAD_DEPTH: Final = 512
+"""Deepest value of a payload: an envelope of 256 levels, wrapped, fits."""
+
+_HASH_START: Final = b',"record_hash":"sha256:'
+_HASH_END: Final = len(_HASH_START) + 64 + 1
+_CONTENT_HASH: Final = rb"sha256:[0-9a-f]{64}"
+
+
+class LineError(ValueError):
+    """The bytes are not the record that belongs at this place; the text says why."""
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """What makes one log differ from another."""
+
+    file_name: str
+    record_types: tuple[str, ...]
+    key_field: str
+    """Name of the field that holds the key; sorts after `record_type`."""
+    number_field: str | None
+    """Name of the optional number before the payload."""
+    invalid_code: str
+    conflict_code: str
+    head: re.Pattern[bytes] = field(init=False, repr=False)
+    tail: re.Pattern[bytes] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.key_field <= "record_type" or (self.number_field or "") >= "payload":
+            raise ValueError("the fields do not sort around the payload and its hash")
+        number = ""
+        if self.number_field is not None:
+            number = rf'(?:"{self.number_field}":(?P<number>0|[1-9][0-9]{{0,17}}),)?'
+        object.__setattr__(
+            self, "head", re.compile((r"\{" + number + r'"payload":').encode())
+        )
+        fields = {
+            "record_type": f"(?P<type>{'|'.join(self.record_types)})".encode(),
+            "schema_version": re.escape(LOG_VERSION).encode(),
+            self.key_field: b"(?P<key>" + _CONTENT_HASH + b")",
+        }
+        texts = {name: b'"' + pattern + b'"' for name, pattern in fields.items()}
+        texts["sequence"] = b"(?P<sequence>[1-9][0-9]{0,17})"
+        pattern = b"".join(
+            b',"%s":%s' % (name.encode(), texts[name]) for name in sorted(texts)
+        )
+        object.__setattr__(self, "tail", re.compile(pattern + rb"\}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One verified line; its payload is decoded on demand."""
+
+    log: LogFormat
+    sequence: int
+    offset: int
+    """Where the line begins in its file, in bytes."""
+    record_type: str
+    key: str
+    number: int | None
+    digest: bytes
+    """The 32 bytes of `record_hash`."""
+    payload_bytes: bytes
+
+    def payload(self) -> Json:
+        """Decode the payload strictly; raise EvidenceError."""
+        try:
+            return decode_document(self.payload_bytes, max_depth=MAX_PAYLOAD_DEPTH)
+        except StrictJsonError as error:
+            raise self.refusal(f"the payload is no strict JSON ({error})") from None
+
+    def refusal(self, reason: str, *, conflict: bool = False) -> EvidenceError:
+        """Return the refusal of this record, with its place."""
+        return damage(self.log, self.sequence, self.offset, reason, conflict=conflict)
+
+
+def damage(
+    log: LogFormat, sequence: int, offset: int, reason: str, *, conflict: bool = False
+) -> EvidenceError:
+    """Return the refusal of one record of a log."""
+    return EvidenceError(
+        log.conflict_code if conflict else log.invalid_code,
+        "two records contradict each other" if conflict else "a log is damaged",
+        where=f"{log.file_name}, record {sequence}, byte offset {offset}",
+        expected="the record as the run wrote it",
+        actual=reason,
+        recovery="bring back an intact copy, or start again in a new output folder",
+    )
+
+
+def encode_line(
+    log: LogFormat,
+    *,
+    sequence: int,
+    record_type: str,
+    key: str,
+    number: int | None,
+    payload: bytes,
+) -> tuple[bytes, bytes]:
+    """Return the line with its newline, and the 32 bytes of its hash.
+
+    `payload` is canonical JSON already, so that a body that was encoded for the
+    wire is not encoded again.
+    """
+    head = b"{"
+    if number is not None:
+        head = b'{"%s":%d,' % ((log.number_field or "").encode(), number)
+    fields = {
+        "record_type": b'"%s"' % record_type.encode(),
+        "schema_version": b'"%s"' % LOG_VERSION.encode(),
+        "sequence": b"%d" % sequence,
+        log.key_field: b'"%s"' % key.encode(),
+    }
+    tail = b"".join(
+        b',"%s":%s' % (name.encode(), text) for name, text in sorted(fields.items())
+    )
+    before = b'%s"payload":%s' % (head, payload)
+    digest = hashlib.sha256(before)
+    digest.update(tail + b"}")
+    line = b'%s%s%s"%s}\n' % (before, _HASH_START, digest.hexdigest().encode(), tail)
+    return line, digest.digest()
+
+
+def decode_line(log: LogFormat, line: bytes, sequence: int, offset: int) -> Entry:
+    """Verify one line without its newline; raise LineError.
+
+    `sequence` is the number that the line must have.
+    """
+    if not line:
+        raise LineError("the line is empty")
+    if not line.isascii():
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise LineError(f"the line is no UTF-8 ({error.reason})") from None
+    at = line.rfind(_HASH_START)
+    tail = log.tail.fullmatch(line, at + _HASH_END) if at >= 0 else None
+    head = log.head.match(line) if tail is not None else None
+    if (
+        tail is None
+        or head is None
+        or line[at + _HASH_END - 1 : at + _HASH_END] != b'"'
+    ):
+        raise LineError("the line is no record of this log")
+    digest = hashlib.sha256(memoryview(line)[:at])
+    digest.update(tail[0])
+    stated = line[at + len(_HASH_START) : at + _HASH_END - 1]
+    if digest.hexdigest().encode() != stated:
+        raise LineError(
+            f"record_hash is sha256:{stated.decode('ascii', 'replace')}, and the record"
+            f" hashes to sha256:{digest.hexdigest()}"
+        )
+    if int(tail["sequence"]) != sequence:
+        raise LineError(
+            f"the record has sequence {int(tail['sequence'])}, so a record was"
+            " removed, moved or repeated"
+        )
+    number = head.groupdict().get("number")
+    return Entry(
+        log,
+        sequence,
+        offset,
+        tail["type"].decode(),
+        tail["key"].decode(),
+        None if number is None else int(number),
+        digest.digest(),
+        line[head.end() : at],
+    )
+
+
+def canonical_object(parts: Iterable[tuple[str, bytes]]) -> bytes:
+    """Join names with texts that are canonical already into a canonical object."""
+    return b"{%s}" % b",".join(
+        canonical_bytes(name) + b":" + text for name, text in sorted(parts)
+    )
