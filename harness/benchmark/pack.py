@@ -1,0 +1,226 @@
+"""An oracle pack, loaded and checked whole without running any of its code.
+
+`load_pack` reports every problem of every file in one PackError. A Pack that exists
+has passed all static checks; whether its code keeps the promises is certification's
+question (`spec/executable-evaluator.md` 1).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.benchmark.assertion_specs import AssertionCatalog, read_assertions
+from harness.benchmark.fixtures import Fixtures, HeldOut, read_fixtures, read_held_out
+from harness.benchmark.manifest import PackManifest, read_manifest
+from harness.benchmark.pack_tools import PackTools, read_tools
+from harness.benchmark.pack_tree import Fingerprint, PackTree, read_tree
+from harness.benchmark.problems import PackFile, Problems, read_json, read_yaml
+from harness.benchmark.template_checks import check_template
+from harness.benchmark.template_model import Template
+from harness.benchmark.template_reader import read_templates
+from harness.benchmark.validation_cases import ValidationCase, read_cases
+from harness.canonical import Json
+
+MANIFEST_NAME: Final = "manifest.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """One pack that passed every static check."""
+
+    root: Path
+    manifest: PackManifest
+    tools: PackTools
+    fixtures: Fixtures
+    templates: tuple[Template, ...]
+    cases: tuple[ValidationCase, ...]
+    assertion_specs: AssertionCatalog
+    held_out: HeldOut | None
+    tree: PackTree
+
+    @property
+    def pack_id(self) -> str:
+        """The pack's id, stamped on every row."""
+        return self.manifest.pack_id
+
+    @property
+    def version(self) -> str:
+        """The pack's version, stamped on every row."""
+        return self.manifest.version
+
+    @property
+    def model_tools(self) -> list[dict[str, Json]]:
+        """The whole model-facing tool list."""
+        return self.tools.model_tools()
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint under our own algorithm."""
+        return self.tree.fingerprint()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Logical name to content hash of every file."""
+        return self.tree.files
+
+    @property
+    def oracle_kind(self) -> str:
+        """`python` or `endpoint`."""
+        return "python" if "backend" in self.manifest.paths else "endpoint"
+
+    def template(self, template_id: str) -> Template | None:
+        """Return a template by id, or None."""
+        found = (t for t in self.templates if t.template_id == template_id)
+        return next(found, None)
+
+
+def load_pack(path: Path) -> Pack:
+    """Load a pack from its folder or its manifest file.
+
+    Raises PackError (`pack_invalid`) that holds every problem found.
+    """
+    problems = Problems()
+    manifest_path = path if path.is_file() else path / MANIFEST_NAME
+    root = manifest_path.parent.resolve()
+    if not manifest_path.is_file():
+        problems.add(
+            str(path),
+            "not a pack",
+            expected=f"a folder with {MANIFEST_NAME}, or a bundled name",
+        )
+    problems.raise_any()
+    file = read_yaml(manifest_path, problems)
+    manifest = read_manifest(file, root) if file is not None else None
+    if file is None or manifest is None:
+        problems.raise_any()
+        raise AssertionError("an unreadable manifest without a problem")
+    tree = read_tree(root, manifest.paths, manifest.docs, problems)
+    pack = _Loader(root, manifest, file, tree, problems).load()
+    problems.raise_any()
+    if pack is None:
+        raise AssertionError("an incomplete pack without a problem")
+    return pack
+
+
+class _Loader:
+    """Reads the parts in the order in which they need each other."""
+
+    def __init__(
+        self,
+        root: Path,
+        manifest: PackManifest,
+        file: PackFile,
+        tree: PackTree,
+        problems: Problems,
+    ) -> None:
+        self.root = root
+        self.manifest = manifest
+        self.file = file
+        self.tree = tree
+        self.problems = problems
+
+    def load(self) -> Pack | None:
+        paths = self.manifest.paths
+        self.check_modules()
+        self.check_docs()
+        fixtures_file = (
+            read_json(paths["fixtures"], self.problems) if "fixtures" in paths else None
+        )
+        fixtures = read_fixtures(fixtures_file, self.manifest, self.file)
+        assertions = (
+            read_assertions(paths["assertions"], self.problems)
+            if "assertions" in paths
+            else None
+        )
+        tools = self.tools()
+        if tools is None or assertions is None:
+            return None
+        templates = self.templates(fixtures, tools, assertions)
+        cases: tuple[ValidationCase, ...] = ()
+        if "validation_cases" in paths:
+            cases_file = read_yaml(paths["validation_cases"], self.problems)
+            if cases_file is not None:
+                cases = read_cases(cases_file, tools)
+        return Pack(
+            root=self.root,
+            manifest=self.manifest,
+            tools=tools,
+            fixtures=fixtures,
+            templates=templates,
+            cases=cases,
+            assertion_specs=assertions,
+            held_out=self.held_out(fixtures, templates),
+            tree=self.tree,
+        )
+
+    def tools(self) -> PackTools | None:
+        if "tools" not in self.manifest.paths:
+            return None
+        file = read_json(self.manifest.paths["tools"], self.problems)
+        if file is None:
+            return None
+        return read_tools(file, self.manifest.confirmation)
+
+    def templates(
+        self, fixtures: Fixtures, tools: PackTools, assertions: AssertionCatalog
+    ) -> tuple[Template, ...]:
+        if "templates" not in self.manifest.paths:
+            return ()
+        file = read_yaml(self.manifest.paths["templates"], self.problems)
+        if file is None:
+            return ()
+        templates = read_templates(file, fixtures, tools)
+        for template in templates:
+            check_template(file, template, self.manifest, tools, assertions)
+        return templates
+
+    def held_out(
+        self, fixtures: Fixtures, templates: tuple[Template, ...]
+    ) -> HeldOut | None:
+        if "held_out" not in self.manifest.paths:
+            return None
+        file = read_yaml(self.manifest.paths["held_out"], self.problems)
+        if file is None:
+            return None
+        ids = tuple(template.template_id for template in templates)
+        return read_held_out(file, fixtures, ids)
+
+    def check_docs(self) -> None:
+        docs = self.manifest.docs
+        for role, path in self.manifest.paths.items():
+            if docs is not None and path.is_relative_to(self.root / docs):
+                self.file.problem(
+                    ("docs",),
+                    f"the {role} file stands under docs, outside the fingerprint",
+                )
+
+    def check_modules(self) -> None:
+        """Refuse helper modules that hide a module of the interpreter's own."""
+        folders = {self.root}
+        for role in ("backend", "assertions"):
+            if role in self.manifest.paths:
+                folders.add(self.manifest.paths[role].parent)
+        for name, path in self.tree.paths.items():
+            if path.suffix != ".py":
+                continue
+            module = path.parent.name if path.name == "__init__.py" else path.stem
+            folder = path.parent.parent if path.name == "__init__.py" else path.parent
+            if folder in folders and module in sys.stdlib_module_names:
+                self.problems.add(
+                    name.removeprefix("tree/"),
+                    f"hides the standard module {module!r} from all that import it",
+                    expected="a name of its own",
+                )
+            self.check_syntax(name.removeprefix("tree/"), path)
+
+    def check_syntax(self, name: str, path: Path) -> None:
+        try:
+            ast.parse(path.read_bytes(), filename=name)
+        except (SyntaxError, ValueError) as error:
+            if path != self.manifest.paths.get("assertions"):
+                line = getattr(error, "lineno", None) or 1
+                self.problems.add(f"{name}:{line}", f"not Python: {error}")

@@ -1,0 +1,121 @@
+"""The files of a pack and their fingerprints.
+
+Every regular file under the pack root counts, README and data alike, because a
+backend could read it. Symbolic links are refused. Two algorithms are known by name:
+the contract's own unnamed first one (`spec/executable-evaluator.md` 1.10), for
+foreign releases, and ours, which frames by file hash and leaves files under the
+pack's declared `docs` folder out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.benchmark.problems import Problems
+from harness.canonical import content_hash, hash_file
+
+FINGERPRINT_V1: Final = "bfcl-pack-fingerprint-v1"
+FINGERPRINT_OWN: Final = "fairtrial-pack-fingerprint-1"
+_IGNORED: Final = frozenset({"__pycache__", ".git", ".ipynb_checkpoints"})
+_READ_SIZE: Final = 1 << 20
+_DOCUMENT_SUFFIXES: Final = frozenset(
+    {".md", ".rst", ".txt", ".png", ".jpg", ".jpeg", ".svg", ".gif"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A content hash of a pack and the algorithm that made it."""
+
+    algorithm: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackTree:
+    """All files of a pack by logical name (`tree/...` or `declared/<role>`)."""
+
+    paths: dict[str, Path]
+    files: dict[str, str]
+    """Logical name to content hash of the bytes."""
+    docs: str | None
+    """The declared documentation folder, relative to the root."""
+
+    def docs_files(self) -> dict[str, str]:
+        """Return the part of `files` that our fingerprint leaves out.
+
+        Only documents: code or data under the folder still counts, for a backend
+        could load it.
+        """
+        if self.docs is None:
+            return {}
+        prefix = f"tree/{self.docs}/"
+        return {
+            name: value
+            for name, value in self.files.items()
+            if name.startswith(prefix)
+            and Path(name).suffix.lower() in _DOCUMENT_SUFFIXES
+        }
+
+    def fingerprint(self, algorithm: str = FINGERPRINT_OWN) -> Fingerprint:
+        """Return the fingerprint under a named algorithm; ValueError if unknown."""
+        if algorithm == FINGERPRINT_V1:
+            return Fingerprint(algorithm, fingerprint_v1(self.paths))
+        if algorithm == FINGERPRINT_OWN:
+            docs = self.docs_files()
+            counted = {n: h for n, h in self.files.items() if n not in docs}
+            return Fingerprint(
+                algorithm, content_hash({"algorithm": algorithm, "files": counted})
+            )
+        raise ValueError(f"unknown fingerprint algorithm {algorithm!r}")
+
+
+def fingerprint_v1(paths: Mapping[str, Path]) -> str:
+    """Fold name, NUL, bytes, NUL of every file in name order into one SHA-256."""
+    digest = hashlib.sha256()
+    for name in sorted(paths):
+        digest.update(name.encode("utf-8") + b"\0")
+        with paths[name].open("rb") as stream:
+            while piece := stream.read(_READ_SIZE):
+                digest.update(piece)
+        digest.update(b"\0")
+    return "sha256:" + digest.hexdigest()
+
+
+def read_tree(
+    root: Path, declared: Mapping[str, Path], docs: str | None, problems: Problems
+) -> PackTree:
+    """Hash every file under the root and the declared files outside it.
+
+    Symbolic links and special files are reported as problems and not followed.
+    """
+    paths = tree_paths(root, problems)
+    for role, path in declared.items():
+        if not path.is_relative_to(root):
+            paths[f"declared/{role}"] = path
+    files = {name: hash_file(paths[name]) for name in sorted(paths)}
+    return PackTree(paths, files, docs)
+
+
+def tree_paths(root: Path, problems: Problems) -> dict[str, Path]:
+    """Return the regular files under the root by logical name."""
+    paths: dict[str, Path] = {}
+    pending = [root]
+    while pending:
+        for entry in sorted(pending.pop().iterdir()):
+            relative = entry.relative_to(root).as_posix()
+            if entry.is_symlink():
+                problems.add(relative, "a symbolic link; a pack holds plain files only")
+            elif entry.name in _IGNORED:
+                continue
+            elif entry.is_dir():
+                pending.append(entry)
+            elif entry.is_file():
+                paths[f"tree/{relative}"] = entry
+            else:
+                problems.add(relative, "not a plain file")
+    return paths
