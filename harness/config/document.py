@@ -1,179 +1,35 @@
 """The sections of `eval.yaml` as closed, frozen, strictly typed models.
 
-Field types hold what one value must be on its own; what values must be to each
-other is in `rules`. Nothing has a default apart from the few keys that the contract
-calls optional (`spec/executable-evaluator.md` 3.1, `design/interfaces.md` 4). An
-error type that is a cause code becomes the code of the violation.
+What one value must be on its own is in `values`; what values must be to each other
+is in `rules`. Nothing has a default apart from the few keys that the contract
+calls optional (`spec/executable-evaluator.md` 3.1, `design/interfaces.md` 4). The
+text under a key is its line in the reference.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.config.values import (
+    BaseUrl,
+    Count,
+    Digest,
+    EnvironmentName,
+    Modes,
+    NoHeldOut,
+    NoTranslation,
+    Positive,
+    Revision,
+    SameTaskIds,
+    Seconds,
+    Share,
+    Text,
+    Token,
 )
-from pydantic_core import PydanticCustomError
 
 SCHEMA_VERSION: Final = "1"
-MODES: Final = ("trace", "executable", "held_out_eval")
-ALIAS_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-_HEX_REVISION = re.compile(r"[0-9a-fA-F]{40,64}")
-_DIGEST = re.compile(r"(sha256|bfcl-weight-manifest-v1):[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_MUTABLE: Final = frozenset(
-    [
-        "main",
-        "master",
-        "head",
-        "latest",
-        "dev",
-        "devel",
-        "develop",
-        "trunk",
-        "stable",
-        "nightly",
-        "edge",
-        "tip",
-        "current",
-        "default",
-        "release",
-        "prod",
-        "production",
-    ]
-)
-_MUTABLE_PREFIXES: Final = ("refs/heads/", "refs/remotes/")
-RESERVED_BODY_KEYS: Final = frozenset(
-    [
-        "model",
-        "messages",
-        "tools",
-        "tool_choice",
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "seed",
-    ]
-)
-
-
-def _wrong(code: str, problem: str, expected: str) -> PydanticCustomError:
-    """Build an error that carries its own code and what was expected."""
-    context = {"problem": problem, "want": expected}
-    return PydanticCustomError(code, "{problem}", context)
-
-
-def _text(value: str) -> str:
-    if not value or value != value.strip() or _CONTROL.search(value):
-        raise _wrong(
-            "eval_config_invalid",
-            "a text is empty, padded or holds control characters",
-            "a non-empty text on one line without spaces around it",
-        )
-    return value
-
-
-def _base_url(value: str) -> str:
-    expected = "http:// or https://, a host, an optional port and path; nothing else"
-    try:
-        parts = urlsplit(value)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise _wrong("eval_config_invalid", "base_url is no URL", expected) from None
-    plain = not re.search(r"[\s\x00-\x1f\x7f\\]", value)
-    if not plain or parts.scheme not in {"http", "https"} or not host:
-        raise _wrong("eval_config_invalid", "base_url is no HTTP endpoint", expected)
-    if "@" in parts.netloc:
-        raise _wrong("secret_in_eval_config", "base_url holds user info", expected)
-    if "?" in value or "#" in value:
-        raise _wrong(
-            "eval_config_invalid", "base_url holds a query or a fragment", expected
-        )
-    return value.rstrip("/")
-
-
-def is_pinning_revision(revision: str | None) -> bool:
-    """Tell whether a revision is a full commit hash (40 to 64 hex digits)."""
-    return revision is not None and _HEX_REVISION.fullmatch(revision) is not None
-
-
-def _revision(value: str) -> str:
-    name = value.casefold()
-    if name in _MUTABLE or name.startswith(_MUTABLE_PREFIXES):
-        raise _wrong(
-            "candidate_revision_mutable",
-            "a branch name or floating tag can point elsewhere tomorrow",
-            "the full commit hash, 40 to 64 hex digits",
-        )
-    return value
-
-
-def _digest(value: str) -> str:
-    if not _DIGEST.fullmatch(value):
-        raise _wrong(
-            "candidate_identity_invalid",
-            "a weights digest has another form",
-            "`sha256:` or `bfcl-weight-manifest-v1:` and 64 lower-case hex digits",
-        )
-    return value
-
-
-def _modes(value: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(value)) != len(value):
-        raise _wrong("eval_config_invalid", "a mode repeats", "each mode at most once")
-    return tuple(sorted(value, key=MODES.index))
-
-
-def _supported_mode(value: object) -> object:
-    if value == "held_out_eval":
-        raise _unsupported("held-out evaluation")
-    return value
-
-
-def _unsupported(what: str) -> PydanticCustomError:
-    return _wrong(
-        "unsupported_eval_mode", f"{what} is not supported", "null, or no such key"
-    )
-
-
-def _no_held_out(value: object) -> object:
-    if value is not None:
-        raise _unsupported("held-out evaluation")
-    return value
-
-
-def _no_translation(value: object) -> object:
-    if value is not None:
-        raise _unsupported("a translated benchmark")
-    return value
-
-
-def _same_task_ids(value: object) -> object:
-    if value is False:
-        raise _wrong(
-            "eval_publication_policy_violation",
-            "candidates scored on different tasks cannot stand in one table",
-            "true",
-        )
-    return value
-
-
-Text = Annotated[str, AfterValidator(_text)]
-Revision = Annotated[str, AfterValidator(_revision), AfterValidator(_text)]
-Token = Annotated[str, StringConstraints(pattern=ALIAS_PATTERN)]
-EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
-Seconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Mode = Annotated[Literal["trace", "executable"], BeforeValidator(_supported_mode)]
 
 
 class Closed(BaseModel):
@@ -188,16 +44,16 @@ class SourceOracle(Closed):
     """Where the live oracle of an executable run is."""
 
     kind: Literal["python", "endpoint"]
+    """A backend in Python, or an HTTP endpoint of the pack."""
     pack_manifest: Text
+    """The pack's manifest file."""
     resource: Text
 
 
 class EvalSection(Closed):
     """What is measured, and how often each task is asked."""
 
-    mode: Annotated[
-        tuple[Mode, ...], Field(strict=False, min_length=1), AfterValidator(_modes)
-    ]
+    mode: Modes
     """In canonical order, whatever the order in the file."""
     trials: Positive
 
@@ -206,12 +62,19 @@ class ScoringRules(Closed):
     """Every switch of the scoring contract."""
 
     argument_matching: Literal["schema_then_canonical", "canonical_only"]
+    """Whether arguments meet the tool's schema before they are compared."""
     insert_declared_defaults: bool
+    """Whether a declared default counts as written on both sides."""
     respect_call_order: bool
+    """Whether the order of calls is judged."""
     respect_call_group: bool
+    """Whether the size of a group of parallel calls is judged."""
     allow_llm_repair: bool
+    """Whether a model may mend a call; never for a published score."""
     task_success: Literal["all_applicable_gates", "assertions_only"]
+    """What a task has to pass."""
     intermediate_text_matching: Literal["structural", "verbatim"] = "structural"
+    """How a text turn is compared; `structural` when left out."""
     attribution: Literal["wire-1", "strict-002"]
 
 
@@ -225,27 +88,40 @@ class WorkerLimitsSection(Closed):
     """Resource limits of one oracle worker (rlimits, and the cap of its output)."""
 
     cpu_s: Positive
+    """Processor time in seconds."""
     memory_bytes: Positive
+    """Address space of one process."""
     open_files: Positive
+    """Open descriptors of one process."""
     processes: Positive
+    """Processes of the user; recorded as not enforced for root."""
     file_bytes: Positive
+    """Size of one written file."""
     output_bytes: Positive
+    """What is kept of a worker's printed output."""
 
 
 class LimitsSection(Closed):
     """Deadlines in seconds, and the bounds of one run."""
 
     max_turns: Positive
+    """Longest script, in assistant turns, that is asked at all."""
     import_timeout_s: Seconds
+    """Import of the pack."""
     reset_timeout_s: Seconds
+    """Start of one session."""
     tool_timeout_s: Seconds
     """One tool call."""
     state_timeout_s: Seconds
+    """One reading of the state."""
     assertion_timeout_s: Seconds
+    """One assertion."""
     close_timeout_s: Seconds
+    """End of one session."""
     candidate_timeout_s: Seconds
     """One model turn, all its attempts together."""
     episode_timeout_s: Seconds
+    """One episode, everything in it together."""
     max_parallel_tasks: Positive
     max_retries: Count
     max_stops: Count
@@ -263,7 +139,8 @@ class IsolationSection(Closed):
 class ApiSection(Closed):
     """Where the candidate answers."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)]
+    base_url: BaseUrl
+    """The address before `/chat/completions`."""
     api_key_env: EnvironmentName | None
     """Name of the environment variable with the key; None: no Authorization."""
 
@@ -272,9 +149,13 @@ class ModelIdentity(Closed):
     """Which weights answer, as far as anybody can say."""
 
     source: Text
+    """Where the weights are named, such as a hub or a provider."""
     model: Text
+    """The model's name there."""
     revision: Revision | None = None
-    weights_digest: Annotated[str, AfterValidator(_digest)] | None = None
+    """A full commit hash; never a branch or tag that can move."""
+    weights_digest: Digest | None = None
+    """A content hash of the weights."""
 
     @property
     def is_pinned(self) -> bool:
@@ -292,11 +173,15 @@ class InferenceSection(Closed):
     """Decoding as requested."""
 
     temperature: Annotated[float, Field(ge=0)]
+    """Sent as it stands."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None
     """None, legal at temperature 0 only, leaves the key out of the request."""
     max_tokens: Positive
+    """Most tokens of one answer."""
     seed: int | None = None
+    """Sent when it is given."""
     tool_choice: Literal["auto", "required", "none"]
+    """Sent as it stands."""
     provider_extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
@@ -304,9 +189,12 @@ class CandidateSection(Closed):
     """One model under test."""
 
     alias: Token
+    """The name in reports and keys."""
     model: Text
     provider: Token
+    """Who serves the model."""
     provider_api_version: Token
+    """Which form of that provider's interface is spoken."""
     api: ApiSection
     model_identity: ModelIdentity
     inference: InferenceSection
@@ -336,15 +224,20 @@ class ContaminationSection(Closed):
     """What happens to a candidate that has read the benchmark."""
 
     enforce: bool
+    """Whether exposure is acted on."""
     on_violation: Literal["fail_run", "exclude_row"]
+    """Refuse the run, or leave exposed rows out."""
     comparison_set: Literal["common_intersection", "per_candidate"]
+    """One set of tasks for all candidates, or one for each."""
 
 
 class PublicationSection(Closed):
     """Whether the score is meant to be published, and within which bounds."""
 
     requested: bool
-    require_same_task_ids: Annotated[bool, AfterValidator(_same_task_ids)]
+    """Whether the score is meant to be published; sets the locks."""
+    require_same_task_ids: SameTaskIds
+    """All candidates are asked the same tasks."""
     max_stop_share: Share
     """Largest share of non-candidate stops under which a score is published."""
 
@@ -353,9 +246,13 @@ class OutputFlags(Closed):
     """Which artifacts a run writes."""
 
     write_task_results: bool
+    """The table with one row for each episode."""
     write_eval_manifest: bool
+    """The manifest that binds all artifacts."""
     cache_candidate_responses: bool
+    """The log of requests and responses."""
     cache_tool_results: bool
+    """The log of executable episodes."""
 
 
 class OutputsSection(OutputFlags):
@@ -371,13 +268,16 @@ class EvalDocument(Closed):
     """The whole file, kind `executable`."""
 
     schema_version: Literal["1"]
+    """Version of this set of keys."""
     config_status: Literal["ready"]
+    """Says that the file is complete."""
     kind: Literal["executable"]
+    """Which set of keys the file has."""
     source_run_manifest: Text
     source_oracle: SourceOracle | None
-    translation_manifest: Annotated[None, BeforeValidator(_no_translation)]
+    translation_manifest: NoTranslation
     eval: EvalSection
-    held_out_eval: Annotated[None, BeforeValidator(_no_held_out)] = None
+    held_out_eval: NoHeldOut = None
     scoring: ScoringSection
     limits: LimitsSection
     isolation: IsolationSection

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from harness.config.document import RESERVED_BODY_KEYS, is_pinning_revision
 from harness.config.resolve import PUBLICATION_FILES, ConfigPaths, ResolvedFiles
+from harness.config.values import RESERVED_BODY_KEYS, is_pinning_revision
 from harness.config.violations import UNSOUND, Unsound, Violations, seen
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9_]*\.v[0-9]+")
