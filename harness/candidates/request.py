@@ -1,0 +1,216 @@
+"""One candidate request, encoded once: the same bytes are sent, hashed and recorded.
+
+The body has the fields of `spec/executable-evaluator.md` 3.5 and nothing else. The
+identity is a hash over the head, and the head names the body by its hash, so one
+changed byte anywhere is another request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.canonical import Json, canonical_bytes, content_hash, hash_bytes
+from harness.errors import CandidateError, ConversationError
+from harness.evidence.episode import CANDIDATE_VERSION
+
+ANSWER_KEYS: Final = frozenset(
+    {
+        "expected_tool_calls",
+        "success_assertions",
+        "fixture_refs",
+        "oracle_results",
+        "reference_trace",
+    }
+)
+"""Columns that hold gold: no message of a prompt has one of these keys."""
+
+_OWN_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "seed",
+    }
+)
+_NEVER_SENT = frozenset({"n", "stream", "stream_options"})
+"""One whole completion a request is the contract, so nothing may ask for another."""
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_]*\.v[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One candidate's endpoint, as the config declares it."""
+
+    alias: str
+    canonical_id: str
+    """Which weights answer: `source:model@revision-or-digest`."""
+    provider: str
+    provider_api_version: str
+    base_url: str
+    """Without a trailing slash; `/chat/completions` is added."""
+    model: str
+    api_key_env: str | None
+    """None: no Authorization header."""
+    inference: dict[str, Any]
+    """`temperature max_tokens tool_choice`, and optionally `top_p seed
+    provider_extensions`."""
+    echo_reasoning: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A request ready to be sent, with its identity."""
+
+    request_id: str
+    """`<alias>:<task>:<trial>:<turn>`."""
+    request_hash: str
+    body_hash: str
+    body: bytes
+    """Canonical JSON, exactly as it goes over the wire."""
+    task_id: str
+    trial: int
+    turn_index: int
+    head: dict[str, Json]
+    """The hashed payload: `content_hash(head) == request_hash`."""
+
+
+def prepare_request(
+    endpoint: Endpoint,
+    *,
+    task_id: str,
+    trial: int,
+    turn_index: int,
+    messages: Sequence[dict[str, Any]],
+    tools: Sequence[dict[str, Any]],
+) -> PreparedRequest:
+    """Encode one request and give it its identity.
+
+    Raises ConversationError where a message carries gold, and CandidateError for a
+    provider extension that is not allowed or a body that is no JSON.
+    """
+    _refuse_answer_keys(messages)
+    payload = {
+        **_fields_of(endpoint),
+        "messages": list(messages),
+        "tools": list(tools),
+    }
+    try:
+        body = canonical_bytes(payload)
+    except (TypeError, ValueError) as error:
+        raise CandidateError(
+            "eval_candidate_request_invalid",
+            "the request body is not JSON in UTF-8",
+            where=f"{task_id} trial {trial} turn {turn_index}",
+            expected="finite numbers, text without unpaired surrogates",
+            actual=type(error).__name__,
+            recovery="look at the row's messages and tools",
+        ) from None
+    body_hash = hash_bytes(body)
+    request_id = f"{endpoint.alias}:{task_id}:{trial}:{turn_index}"
+    head: dict[str, Json] = {
+        "schema_version": CANDIDATE_VERSION,
+        "request_id": request_id,
+        "candidate_alias": endpoint.alias,
+        "canonical_model_identity": endpoint.canonical_id,
+        "task_id": task_id,
+        "trial": trial,
+        "turn_index": turn_index,
+        "provider": endpoint.provider,
+        "provider_api_version": endpoint.provider_api_version,
+        "base_url": endpoint.base_url,
+        "model": endpoint.model,
+        "request_body_hash": body_hash,
+    }
+    return PreparedRequest(
+        request_id=request_id,
+        request_hash=content_hash(head),
+        body_hash=body_hash,
+        body=body,
+        task_id=task_id,
+        trial=trial,
+        turn_index=turn_index,
+        head=head,
+    )
+
+
+def checked_extensions(endpoint: Endpoint) -> dict[str, Json]:
+    """Return the extra body fields of the endpoint; raise CandidateError.
+
+    Extensions stand under one namespace, `<provider>.<provider_api_version>`.
+    """
+    declared = endpoint.inference.get("provider_extensions")
+    if not declared:
+        return {}
+    namespace = f"{endpoint.provider}.{endpoint.provider_api_version}"
+    if list(declared) != [namespace] or _NAMESPACE.fullmatch(namespace) is None:
+        raise _refused_extension(
+            endpoint,
+            "extensions of another provider or version",
+            f"only the namespace {namespace!r}, of the form name.v1",
+            ", ".join(sorted(map(str, declared))),
+        )
+    fields = declared[namespace]
+    if not isinstance(fields, dict):
+        raise _refused_extension(
+            endpoint, "an extension is no mapping", "body fields", type(fields).__name__
+        )
+    taken = sorted(fields.keys() & (_OWN_FIELDS | _NEVER_SENT))
+    if taken:
+        raise _refused_extension(
+            endpoint,
+            "an extension sets a field that belongs to the protocol",
+            f"none of {', '.join(sorted(_OWN_FIELDS | _NEVER_SENT))}",
+            ", ".join(taken),
+        )
+    return fields
+
+
+def _refused_extension(
+    endpoint: Endpoint, problem: str, expected: str, actual: str
+) -> CandidateError:
+    return CandidateError(
+        "eval_candidate_provider_extension_invalid",
+        problem,
+        where=f"candidates[{endpoint.alias}].inference.provider_extensions",
+        expected=expected,
+        actual=actual,
+        recovery="correct or remove the extension",
+    )
+
+
+def _fields_of(endpoint: Endpoint) -> dict[str, Json]:
+    inference = endpoint.inference
+    fields: dict[str, Json] = {
+        **checked_extensions(endpoint),
+        "model": endpoint.model,
+        "temperature": inference["temperature"],
+        "max_tokens": inference["max_tokens"],
+        "tool_choice": inference["tool_choice"],
+    }
+    for name in ("top_p", "seed"):
+        if inference.get(name) is not None:
+            fields[name] = inference[name]
+    return fields
+
+
+def _refuse_answer_keys(messages: Sequence[dict[str, Any]]) -> None:
+    # Top-level keys only: deeper ones are the candidate's own words, and a candidate
+    # must not be able to stop the run by naming a column.
+    for position, message in enumerate(messages):
+        leaked = sorted(ANSWER_KEYS & message.keys())
+        if leaked:
+            raise ConversationError(
+                "eval_conversation_answer_key_leak",
+                "a message of the prompt carries gold",
+                where=f"messages[{position}]",
+                expected="no key of the answer columns",
+                actual=", ".join(leaked),
+                recovery="nothing was sent; report this, prompts are built by us",
+            )
