@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.candidates.request import Candidate, Endpoint, prepare_request
+from harness.candidates.candidate import Candidate
+from harness.candidates.request import Endpoint, prepare_request
 from harness.canonical import content_hash
 from harness.conversation.companions import turn_companions
 from harness.conversation.dependencies import resolve, substitute

@@ -1,0 +1,185 @@
+"""Collect evidence: hold every planned conversation once and record it whole.
+
+Nothing is scored here. A bounded number of episodes is in flight; each ends in one
+row of the cause table and is on its way to disk before the next one starts in its
+place. Work that an earlier, interrupted process completed is not asked again: a
+received completion is served from the candidate log, a whole executable episode
+from the episode log. A stop that a retry could have cured gets a new attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import anyio
+
+from harness.candidates.candidate import Candidate
+from harness.candidates.request import Endpoint, PreparedRequest
+from harness.causes import CAUSES, Cause, Owner, episode_cause, is_non_candidate_stop
+from harness.config import EvalConfig
+from harness.conversation.driver import EpisodeRequest, ReadyTask, drive
+from harness.conversation.execution import LiveOracle
+from harness.conversation.task import ExecutablePart
+from harness.errors import FairtrialError, StopLimitError
+from harness.evidence.candidate_log import CandidateLog, is_completion
+from harness.evidence.episode import Episode, Outcome
+from harness.evidence.episode_log import EpisodeLog
+from harness.oracle.host import OracleHost
+from harness.oracle.session import SessionContext
+from harness.run.keys import episode_key
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One finished episode, for whoever watches the run."""
+
+    candidate_alias: str
+    done: int
+    planned: int
+    stops: int
+    reused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResumingCandidate:
+    """Serves what was received before and asks only for what was not."""
+
+    live: Candidate
+    log: CandidateLog
+
+    async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
+        """Return the recorded completion, else the outcome of a live exchange."""
+        known = self.log.outcome_of(request.request_hash)
+        if known is not None and not _may_be_asked_again(known):
+            return known
+        return await self.live.exchange(request, deadline=deadline)
+
+
+def _may_be_asked_again(outcome: Outcome) -> bool:
+    if is_completion(outcome):
+        return False
+    cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
+    return cause is None or cause.retried == "request"
+
+
+@dataclass(slots=True)
+class Collector:
+    """The running part of one candidate's evaluation."""
+
+    config: EvalConfig
+    endpoint: Endpoint
+    candidate: Candidate
+    plan_identity: str
+    planned: int
+    """Episodes of this candidate: tasks times trials."""
+    episodes: EpisodeLog | None
+    host: OracleHost | None
+    watch: Callable[[Progress], None]
+    stops_before: int
+    """Non-candidate stops of earlier candidates: the limit is the run's."""
+    done: int = 0
+    stops: int = 0
+    failure: FairtrialError | None = None
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    async def collect(self, tasks: Iterator[ReadyTask]) -> None:
+        """Hold every conversation; raise what stopped the run, if something did."""
+        work = (
+            (task, trial) for task in tasks for trial in range(self.config.eval.trials)
+        )
+        with self._scope:
+            async with anyio.create_task_group() as group:
+                for _ in range(self.config.limits.max_parallel_tasks):
+                    group.start_soon(self._work_off, work)
+        if self.failure is not None:
+            raise self.failure
+
+    async def _work_off(self, work: Iterator[tuple[ReadyTask, int]]) -> None:
+        for task, trial in work:
+            try:
+                episode = await self._episode(task, trial)
+                self._count(episode)
+            except FairtrialError as error:
+                self.failure = self.failure or error
+                self._scope.cancel()
+                return
+
+    async def _episode(self, task: ReadyTask, trial: int) -> Episode:
+        request = EpisodeRequest(
+            task=task,
+            endpoint=self.endpoint,
+            policy=self.config.scoring_policy,
+            plan_identity=self.plan_identity,
+            trial=trial,
+            attempt=1,
+            max_turns=self.config.limits.max_turns,
+        )
+        deadline = anyio.current_time() + self.config.limits.episode_timeout_s
+        part = task.spec.executable
+        if self.episodes is None or self.host is None or part is None:
+            return await drive(request, self.candidate, deadline=deadline)
+        key = episode_key(self.config, request)
+        known = self.episodes.lookup(key)
+        if known is not None and _cause(known).retried != "request":
+            return known
+        request = replace(request, attempt=self.episodes.attempts(key) + 1)
+        head = {"task_id": task.spec.task_id, "trial": trial}
+        self.episodes.begin(
+            key, request.attempt, {**head, "candidate_alias": self.endpoint.alias}
+        )
+        started = anyio.current_time()
+        oracle = self._oracle(task, part, deadline)
+        episode = await drive(request, self.candidate, deadline=deadline, oracle=oracle)
+        episode = replace(episode, duration_s=anyio.current_time() - started)
+        self.episodes.complete(key, episode)
+        return episode
+
+    def _oracle(
+        self, task: ReadyTask, part: ExecutablePart, deadline: float
+    ) -> LiveOracle:
+        if self.host is None:
+            raise AssertionError("executable episodes need a host")
+        context = SessionContext(task.spec.task_id, part.seed, part.oracle_clock)
+        return LiveOracle(
+            partial(self.host.open_session, context, deadline=deadline),
+            part,
+            task.catalog,
+            deadline,
+        )
+
+    def _count(self, episode: Episode) -> None:
+        self.done += 1
+        if is_non_candidate_stop(episode.status):
+            self.stops += 1
+            self._hold_limit(_cause(episode))
+        self.watch(
+            Progress(
+                self.endpoint.alias,
+                self.done,
+                self.planned,
+                self.stops,
+                episode.replayed,
+            )
+        )
+
+    def _hold_limit(self, last: Cause) -> None:
+        limit = self.config.limits.max_stops
+        stops = self.stops_before + self.stops
+        if stops <= limit:
+            return
+        endpoint = last.owner in (Owner.PROVIDER, Owner.TRANSPORT, Owner.DRIVER)
+        raise StopLimitError(
+            "eval_candidate_stop_limit" if endpoint else "eval_oracle_stop_limit",
+            "too many episodes stopped for reasons that are not the candidate's",
+            where=f"candidate {self.endpoint.alias}",
+            expected=f"at most {limit} stops (limits.max_stops)",
+            actual=f"{stops} stops, the last one {last.code}",
+            recovery="mend the cause, then `fairtrial run CONFIG --resume`; "
+            "completed work is kept",
+        )
+
+
+def _cause(episode: Episode) -> Cause:
+    return episode_cause(episode.status, episode.reason_code, episode.cause_detail)
