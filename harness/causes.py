@@ -305,6 +305,7 @@ _EXPOSURE = {
 }
 _ENDPOINT = {
     "eval_candidate_client_invalid": "The candidate client cannot be built.",
+    "eval_candidate_server_failed": "A candidate server did not start.",
     "eval_candidate_credentials_missing": "The named variable holds no key.",
     "eval_candidate_authentication_failed": "The endpoint refuses the key.",
     "eval_candidate_request_invalid": "A request breaks its own rules.",
