@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError
 
-from harness.canonical import Json, content_hash
+from harness.canonical import Json, content_hash, json_equal
 from harness.config.document import (
     SCHEMA_VERSION,
     Candidates,
@@ -136,7 +136,7 @@ class EvalConfig(Closed):
             raise _not_resolved(
                 "a complete meaning", f"{place}: {first['msg']}"
             ) from None
-        if config.resolved_document() != payload:
+        if not json_equal(config.resolved_document(), payload):
             raise _not_resolved("hashes and verdicts that follow from it", "others")
         return config
 

@@ -11,7 +11,7 @@ from harness.canonical import Json
 from harness.config.document import SCHEMA_VERSION, EvalDocument
 from harness.config.evaluation import EvalConfig
 from harness.config.publication import unmet_locks
-from harness.config.resolve import ResolvedFiles, Resolver
+from harness.config.resolve import Resolver
 from harness.config.rules import (
     check_locations,
     check_oracle_facts,
@@ -42,18 +42,14 @@ def load_config(path: Path | str) -> EvalConfig:
     scan(violations)
     document = _check_shape(violations)
     check_relations(violations)
-    resolver = Resolver(file, violations)
-    paths = resolver.paths()
-    files = resolver.files() if paths and document else None
-    if paths is not None:
-        check_locations(violations, paths)
-    if files is not None:
-        check_oracle_facts(violations, files)
+    files = Resolver(file, violations)
+    check_locations(violations, files)
+    check_oracle_facts(violations, files)
     _check_locks(violations, files)
     violations.raise_if_any()
-    if document is None or files is None or paths is None:
-        raise AssertionError("a config without violations was not resolved")
-    return EvalConfig.from_meaning(_meaning(document, files), paths)
+    if document is None:
+        raise AssertionError("a refused document left no violation")
+    return EvalConfig.from_meaning(_meaning(document, files), files.paths())
 
 
 def _read(file: Path) -> Violations:
@@ -133,7 +129,7 @@ def _check_shape(violations: Violations) -> EvalDocument | None:
     return None
 
 
-def _check_locks(violations: Violations, files: ResolvedFiles | None) -> None:
+def _check_locks(violations: Violations, files: Resolver) -> None:
     if violations.value("publication", "requested") is not True:
         return
 
@@ -143,8 +139,8 @@ def _check_locks(violations: Violations, files: ResolvedFiles | None) -> None:
     for lock in unmet_locks(
         value,
         candidates=violations.candidates(),
-        contract_hash=files.contract["content_hash"] if files else None,
-        gold_eligible=files.run_manifest["gold_eligible"] if files else None,
+        contract_hash=files.content_hash("scoring", "contract"),
+        gold_eligible=files.run_manifest()["gold_eligible"],
     ):
         violations.add(
             "eval_publication_policy_violation",
@@ -156,12 +152,14 @@ def _check_locks(violations: Violations, files: ResolvedFiles | None) -> None:
         )
 
 
-def _meaning(document: EvalDocument, files: ResolvedFiles) -> dict[str, Json]:
+def _meaning(document: EvalDocument, files: Resolver) -> dict[str, Json]:
     meaning = document.model_dump(
         mode="json", exclude={"config_status", "held_out_eval"}
     )
-    meaning["source_run_manifest"] = files.run_manifest
-    meaning["source_oracle"] = files.oracle
-    meaning["scoring"]["contract"] = files.contract
+    meaning["source_run_manifest"] = files.run_manifest()
+    meaning["source_oracle"] = files.oracle()
+    meaning["scoring"]["contract"] = {
+        "content_hash": files.content_hash("scoring", "contract")
+    }
     del meaning["outputs"]["output_dir"]
     return meaning

@@ -116,4 +116,6 @@ def _flow(value: Json) -> str:
     if isinstance(value, dict):
         pairs = (f"{json.dumps(k)}: {_flow(v)}" for k, v in value.items())
         return "{" + ", ".join(pairs) + "}"
-    return json.dumps(value, ensure_ascii=False)
+    # YAML folds more characters than JSON does; what is not printable is escaped.
+    printable = not isinstance(value, str) or value.isprintable()
+    return json.dumps(value, ensure_ascii=not printable)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.canonical import Json, hash_bytes
-from harness.config.violations import Unsound, Violations
+from harness.config.violations import Violations
 from harness.strict_json import StrictJsonError, decode_document
 from harness.strict_yaml import StrictYamlError, YamlPath, load_yaml
 
@@ -21,6 +21,12 @@ PUBLICATION_FILES: Final = (
     "run_manifest.json",
     "benchmark.parquet",
     "benchmark_raw.parquet",
+)
+_FILES: Final = (
+    ("source_run_manifest",),
+    ("source_oracle", "pack_manifest"),
+    ("source_oracle", "resource"),
+    ("scoring", "contract"),
 )
 
 
@@ -46,17 +52,6 @@ class ConfigPaths:
         return self.pack_manifest.parent if self.pack_manifest else None
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedFiles:
-    """Hashes and facts of the named files, as plain JSON for the identity."""
-
-    run_manifest: dict[str, Json]
-    oracle: dict[str, Json] | None
-    contract: dict[str, Json]
-    manifest: dict[str, Json]
-    """The manifest's own values; empty where it does not parse."""
-
-
 class Resolver:
     """Finds the files of one document and records what is wrong with them."""
 
@@ -64,54 +59,72 @@ class Resolver:
         self.config = config
         self.violations = violations
         self.found: dict[YamlPath, tuple[Path, bytes]] = {}
+        self.output_dir: Path | None = None
+        for path in _FILES:
+            self._find(path)
+        output = violations.value("outputs", "output_dir")
+        if isinstance(output, str):
+            self.output_dir = (config.parent / output).resolve()
+        self.manifest = self._manifest()
 
-    def paths(self) -> ConfigPaths | None:
-        """Return all paths, or None when one of them cannot be told."""
-        manifest = self._file("source_run_manifest")
-        contract = self._file("scoring", "contract")
-        output = self.violations.value("outputs", "output_dir")
-        has_oracle = isinstance(self.violations.raw.get("source_oracle"), dict)
-        pack = self._file("source_oracle", "pack_manifest") if has_oracle else None
-        resource = self._file("source_oracle", "resource") if has_oracle else None
-        if manifest is None or contract is None or isinstance(output, Unsound):
-            return None
-        output_dir = self._absolute(output)
-        return ConfigPaths(self.config, manifest, pack, resource, contract, output_dir)
+    def place(self, *path: str) -> Path | None:
+        """Return where a named file is, or None where it was not found."""
+        return self.found[path][0] if path in self.found else None
 
-    def files(self) -> ResolvedFiles:
-        """Return hashes and facts; call it after `paths` found every file."""
-        manifest = self._manifest()
-        published = _member(_member(manifest, "publication"), "published")
-        run = {
-            "content_hash": self._hash("source_run_manifest"),
-            "run_id": manifest.get("run_id"),
-            "gold_eligible": manifest.get("gold_eligible"),
-            "published_content_hash": _member(published, "content_hash"),
-        }
-        return ResolvedFiles(
-            {key: value if _is_scalar(value) else None for key, value in run.items()},
-            self._oracle(),
-            {"content_hash": self._hash("scoring", "contract")},
+    def content_hash(self, *path: str) -> str | None:
+        """Return the hash of a named file, or None where it was not found."""
+        return hash_bytes(self.found[path][1]) if path in self.found else None
+
+    def paths(self) -> ConfigPaths:
+        """Return all paths of a document without violations."""
+        manifest = self.place("source_run_manifest")
+        contract = self.place("scoring", "contract")
+        if manifest is None or contract is None or self.output_dir is None:
+            raise AssertionError("a document with violations has no paths")
+        return ConfigPaths(
+            self.config,
             manifest,
+            self.place("source_oracle", "pack_manifest"),
+            self.place("source_oracle", "resource"),
+            contract,
+            self.output_dir,
         )
 
-    def _oracle(self) -> dict[str, Json] | None:
-        declared = self.violations.raw.get("source_oracle")
-        if not isinstance(declared, dict):
+    def run_manifest(self) -> dict[str, Json]:
+        """Return what the meaning holds of the publication."""
+        published = _member(_member(self.manifest, "publication"), "published")
+        run = {
+            "content_hash": self.content_hash("source_run_manifest"),
+            "run_id": self.manifest.get("run_id"),
+            "gold_eligible": self.manifest.get("gold_eligible"),
+            "published_content_hash": _member(published, "content_hash"),
+        }
+        kinds = {"gold_eligible": bool}
+        return {
+            key: value if isinstance(value, kinds.get(key, str)) else None
+            for key, value in run.items()
+        }
+
+    def oracle(self) -> dict[str, Json] | None:
+        """Return what the meaning holds of the pack; None without a sound one."""
+        kind = self.violations.value("source_oracle", "kind")
+        files = {
+            name: {"content_hash": self.content_hash("source_oracle", name)}
+            for name in ("pack_manifest", "resource")
+            if ("source_oracle", name) in self.found
+        }
+        if not isinstance(kind, str) or len(files) < 2:
             return None
         pack = self._pack_manifest()
         return {
-            "kind": declared["kind"],
+            "kind": kind,
             "pack_id": pack.get("pack_id"),
             "version": pack.get("version"),
-            "pack_manifest": {
-                "content_hash": self._hash("source_oracle", "pack_manifest")
-            },
-            "resource": {"content_hash": self._hash("source_oracle", "resource")},
+            **files,
         }
 
     def _manifest(self) -> dict[str, Json]:
-        _, data = self.found[("source_run_manifest",)]
+        _, data = self.found.get(("source_run_manifest",), (None, b""))
         try:
             value = decode_document(data)
         except StrictJsonError:
@@ -128,21 +141,15 @@ class Resolver:
             return {}
         return {k: v for k, v in value.items() if isinstance(v, str)}
 
-    def _hash(self, *path: str) -> str:
-        return hash_bytes(self.found[path][1])
-
-    def _absolute(self, text: str) -> Path:
-        return (self.config.parent / text).resolve()
-
-    def _file(self, *path: str) -> Path | None:
+    def _find(self, path: tuple[str, ...]) -> None:
         text = self.violations.value(*path)
         if not isinstance(text, str):
-            return None
+            return
         # The last component stays as written: a symbolic link is the source's to judge.
         written = self.config.parent / text
         place = written.parent.resolve() / written.name
         try:
-            data = place.read_bytes()
+            self.found[path] = (place, place.read_bytes())
         except OSError as error:
             self.violations.add(
                 "eval_config_path_invalid",
@@ -152,14 +159,7 @@ class Resolver:
                 actual=error.strerror or type(error).__name__,
                 recovery="correct the path or put the file there",
             )
-            return None
-        self.found[path] = (place, data)
-        return place
 
 
 def _member(value: Json, key: str) -> Json:
     return value.get(key) if isinstance(value, dict) else None
-
-
-def _is_scalar(value: Json) -> bool:
-    return isinstance(value, str | bool)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
-from harness.config.resolve import PUBLICATION_FILES, ConfigPaths, ResolvedFiles
+from harness.config.resolve import PUBLICATION_FILES, Resolver
 from harness.config.values import RESERVED_BODY_KEYS, is_pinning_revision
 from harness.config.violations import UNSOUND, Unsound, Violations, seen
 
@@ -27,17 +28,18 @@ def check_relations(violations: Violations) -> None:
         rule(violations)
 
 
-def check_locations(violations: Violations, paths: ConfigPaths) -> None:
+def check_locations(violations: Violations, files: Resolver) -> None:
     """Record an output folder that would touch the publication or the pack."""
-    output, source = paths.output_dir, paths.publication_root
-    touches = output == source or output in source.parents or source in output.parents
-    inside_pack = paths.pack_root is not None and (
-        output == paths.pack_root or paths.pack_root in output.parents
-    )
+    output = files.output_dir
+    if output is None:
+        return
+    manifest = files.place("source_run_manifest")
+    pack = files.place("source_oracle", "pack_manifest")
+    source = manifest.parent if manifest else None
     held = [name for name in PUBLICATION_FILES if (output / name).exists()]
-    if touches or held:
+    if held or (source and (_holds(source, output) or _holds(output, source))):
         problem = "the output folder and the publication overlap"
-    elif inside_pack:
+    elif pack and _holds(pack.parent, output):
         problem = "the output folder lies in the pack, which is hashed whole"
     else:
         return
@@ -51,18 +53,23 @@ def check_locations(violations: Violations, paths: ConfigPaths) -> None:
     )
 
 
-def check_oracle_facts(violations: Violations, files: ResolvedFiles) -> None:
+def _holds(folder: Path, inner: Path) -> bool:
+    return inner == folder or folder in inner.parents
+
+
+def check_oracle_facts(violations: Violations, files: Resolver) -> None:
     """Record a pack that is not the one the publication was made from."""
-    oracle, manifest = files.oracle, files.manifest
+    oracle = files.oracle()
     if oracle is None:
         return
-    published_oracle = manifest.get("oracle")
-    published_pack = manifest.get("pack")
-    for section, key, declared, path in (
-        (published_oracle, "kind", oracle["kind"], "kind"),
-        (published_pack, "pack_id", oracle["pack_id"], "pack_manifest"),
-        (published_pack, "version", oracle["version"], "pack_manifest"),
+    published_oracle = files.manifest.get("oracle")
+    published_pack = files.manifest.get("pack")
+    for section, key, path in (
+        (published_oracle, "kind", "kind"),
+        (published_pack, "pack_id", "pack_manifest"),
+        (published_pack, "version", "pack_manifest"),
     ):
+        declared = oracle[key]
         expected = section.get(key) if isinstance(section, dict) else None
         if expected is None or declared is None or expected == declared:
             continue

@@ -57,11 +57,13 @@ _SECRET_STARTS: Final = (
 def scan(violations: Violations) -> None:
     """Record every secret and placeholder; no message repeats the secret."""
     for path, text, is_key in _texts(violations.raw, ()):
-        if is_key and _names_secret(text):
-            _refuse_secret(violations, path, f"the key {text!r} names a secret")
-        elif _is_secret(text):
-            where = path[:-1] if is_key else path
-            _refuse_secret(violations, where, "a text that looks like a credential")
+        if _is_secret(text):
+            shown = path[:-1] if is_key else path
+            _refuse_secret(
+                violations, path, shown, "a text that looks like a credential"
+            )
+        elif is_key and _names_secret(text):
+            _refuse_secret(violations, path, path, f"the key {text!r} names a secret")
         elif PLACEHOLDER in text:
             violations.add(
                 "eval_config_invalid",
@@ -73,7 +75,9 @@ def scan(violations: Violations) -> None:
             )
 
 
-def _refuse_secret(violations: Violations, path: YamlPath, problem: str) -> None:
+def _refuse_secret(
+    violations: Violations, path: YamlPath, shown: YamlPath, problem: str
+) -> None:
     violations.add(
         "secret_in_eval_config",
         path,
@@ -81,6 +85,7 @@ def _refuse_secret(violations: Violations, path: YamlPath, problem: str) -> None
         expected="no secret in a file that is published with the score",
         recovery="export it and name the variable in candidates[].api.api_key_env; "
         "revoke it if the file was shared",
+        shown=shown,
     )
 
 

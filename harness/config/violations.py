@@ -73,14 +73,18 @@ class Violations:
         expected: str = "",
         actual: str = "",
         recovery: str = "",
+        shown: YamlPath | None = None,
     ) -> None:
-        """Record a violation, unless its path has one already."""
+        """Record a violation, unless its path has one already.
+
+        `shown` replaces a path that must not be repeated.
+        """
         place = f"{self.name}:{self.lines.line(path)}"
         self._found.setdefault(
             path,
             Violation(
                 code,
-                f"{path_text(path)} ({place})",
+                f"{path_text(path if shown is None else shown)} ({place})",
                 problem,
                 expected,
                 actual,
