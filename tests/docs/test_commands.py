@@ -1,0 +1,94 @@
+"""Every shell block of the documentation is run, in the order of one table."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import ROOT, shell_blocks
+
+SCENARIOS = {
+    "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
+    "config": ["docs/how-to/write-a-config.md"],
+}
+"""The pages of each scenario in reading order; all blocks share one folder."""
+README_COMMANDS = {"demo", "tests"}
+"""What the CI reads from README.md and runs itself."""
+
+
+def test_every_shell_block_is_in_the_table():
+    listed = {(page, name) for name, pages in SCENARIOS.items() for page in pages}
+
+    loose = [
+        f"{block.page}: {block.text}"
+        for block in shell_blocks()
+        if (block.page, block.name) not in listed
+        and not (block.page == "README.md" and block.kind == "command")
+    ]
+
+    assert loose == []
+
+
+def test_every_line_of_the_table_has_a_block():
+    present = {(block.page, block.name) for block in shell_blocks()}
+
+    assert [
+        (page, name)
+        for name, pages in SCENARIOS.items()
+        for page in pages
+        if (page, name) not in present
+    ] == []
+
+
+def test_readme_marks_the_commands_of_the_ci():
+    marked = {b.name for b in shell_blocks() if b.page == "README.md"}
+
+    assert marked == README_COMMANDS
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Put a `fairtrial` of this checkout first on the path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "fairtrial"
+    program = "from harness.cli.main import console; console()"
+    command.write_text(
+        f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(program)} "
+        '"$@"\n'
+    )
+    command.chmod(0o755)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("HOME", "LANG", "TMPDIR")
+    }
+    return inherited | {
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
+    work = tmp_path / "work"
+    work.mkdir()
+    for page in SCENARIOS[scenario]:
+        for block in shell_blocks():
+            if (block.page, block.name) != (page, scenario):
+                continue
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", block.text],
+                cwd=work,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=90,
+                check=False,
+            )
+
+            assert done.returncode == 0, f"{page}\n{block.text}\n{done.stderr}"
