@@ -1,0 +1,114 @@
+"""What the driver and the oracle client say to each other.
+
+`OracleFault` is the only thing that a session raises for trouble on the pack's side.
+It says what was being done and how it ended; what that means for the episode (an
+unknown commit, say) is the driver's to decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from harness.benchmark.pack_code import PackCode
+from harness.canonical import Json
+
+__all__ = [
+    "AssertionReply",
+    "AssertionStatus",
+    "FaultKind",
+    "HostMode",
+    "IsolationLevel",
+    "Operation",
+    "OracleFault",
+    "PackCode",
+    "SessionContext",
+    "WorkerDeadlines",
+    "WorkerLimits",
+]
+
+Operation = Literal["import", "reset", "call", "state", "assertion", "close"]
+FaultKind = Literal["timeout", "crashed", "malformed", "error", "session"]
+"""`error`: pack code raised. `malformed`: its value is not what the contract asks
+for. `crashed`: the worker ended. `timeout`: it was killed at a deadline. `session`:
+the pack host is gone, or the session was used after its end."""
+IsolationLevel = Literal["process", "confined", "namespaces"]
+HostMode = Literal["shared", "per_task"]
+AssertionStatus = Literal["passed", "failed", "not_applicable", "infrastructure_error"]
+
+
+class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
+    """Something on the pack's side went wrong; the session is over."""
+
+    def __init__(
+        self,
+        operation: Operation,
+        kind: FaultKind,
+        detail: str,
+        *,
+        value: Json = None,
+        value_type: str | None = None,
+    ) -> None:
+        self.operation = operation
+        self.kind = kind
+        self.detail = detail
+        self.value = value
+        """For `malformed`: the JSON value as it came, None where it is no JSON."""
+        self.value_type = value_type
+        """Its type tag; the Python type's name where it has no JSON form."""
+        super().__init__(f"{operation} {kind}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeadlines:
+    """Longest wait for each operation, in seconds."""
+
+    import_s: float = 10.0
+    reset_s: float = 5.0
+    call_s: float = 5.0
+    state_s: float = 5.0
+    assertion_s: float = 5.0
+    close_s: float = 2.0
+
+    def of(self, operation: Operation) -> float:
+        """Return the deadline of one operation in seconds."""
+        seconds: float = getattr(self, f"{operation}_s")
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """What one worker may use."""
+
+    cpu_s: int = 30
+    memory_bytes: int = 1 << 30
+    open_files: int = 64
+    processes: int = 16
+    file_bytes: int = 16 << 20
+    output_bytes: int = 10 << 20
+    """Cap of one result or state as JSON."""
+
+    def as_json(self) -> dict[str, int]:
+        """Return the limits by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a pack learns about its task."""
+
+    task_id: str
+    seed: int
+    clock: str
+    """ISO-8601."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionReply:
+    """The verdict of one assertion."""
+
+    status: AssertionStatus
+    reason_code: str
+    """`assertion.` and one of `passed failed not_applicable exception invalid_outcome
+    unresolved_slot unknown`."""
+    detail: str

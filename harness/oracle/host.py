@@ -1,0 +1,257 @@
+"""One pack host for one pack and run: started, watched, restarted in the open, ended.
+
+`async with OracleHost(...)` starts it; `open_session` gives each task attempt a fresh
+contained worker. A host that dies takes its sessions with it (fault kind `session`)
+and is started again for the next one, a stated number of times; `starts` tells.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import secrets
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from harness.canonical import Json, canonical_bytes
+from harness.errors import OracleError
+from harness.oracle import folders, orphans, paths
+from harness.oracle.channel import Channel
+from harness.oracle.contracts import (
+    HostMode,
+    IsolationLevel,
+    OracleFault,
+    PackCode,
+    SessionContext,
+    WorkerDeadlines,
+    WorkerLimits,
+)
+from harness.oracle.keeper import Keeper, KeeperGoneError
+from harness.oracle.session import OracleSession
+
+MAX_STARTS = 4
+"""How often one host is started in its life, the first time included."""
+_START_PATIENCE_S = 30.0
+
+
+class OracleHost:
+    """The client side of a pack host; one per pack and run."""
+
+    def __init__(
+        self,
+        pack: PackCode,
+        *,
+        level: IsolationLevel,
+        mode: HostMode = "shared",
+        deadlines: WorkerDeadlines | None = None,
+        limits: WorkerLimits | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        self._pack = pack
+        self._level: IsolationLevel = level
+        self._mode: HostMode = mode
+        self._deadlines = deadlines or WorkerDeadlines()
+        self._limits = limits or WorkerLimits()
+        self._scratch_parent = scratch
+        self._root: Path | None = None
+        self._keeper: Keeper | None = None
+        self._lock = anyio.Lock()
+        self._numbers = itertools.count()
+        self._sessions: set[OracleSession] = set()
+        self._exit_statuses: dict[int, int] = {}
+        self.applied: dict[str, Json] = {}
+        """Containment as applied; limits that are not enforced say so."""
+        self.starts = 0
+        """How often the host was started; more than 1 means that it died."""
+
+    async def __aenter__(self) -> Self:
+        """Start the host.
+
+        Raises OracleError `eval_isolation_unavailable` naming the missing piece, and
+        OracleFault `import` when the pack cannot be imported.
+        """
+        if self._pack.endpoint is not None or self._pack.backend is None:
+            raise OracleError(
+                "eval_runner_mode_unsupported",
+                "the pack's oracle is an HTTP endpoint",
+                where=str(self._pack.endpoint),
+                expected="a pack with a Python backend",
+                recovery="use a pack with backend.py; endpoint packs come later",
+            )
+        self._root = folders.make_root(self._scratch_parent)
+        try:
+            await self._start()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End all sessions, the host and everything it started."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all sessions, the host and everything it started; safe to repeat."""
+        with anyio.CancelScope(shield=True):
+            for session in tuple(self._sessions):
+                await session.abort("host closed")
+            if self._keeper is not None:
+                await self._keeper.end()
+                self._keeper = None
+            if self._root is not None:
+                await folders.remove(self._root)
+                self._root = None
+
+    async def open_session(
+        self, context: SessionContext, *, deadline: float
+    ) -> OracleSession:
+        """Start one contained worker; `deadline` is the episode's, on anyio's clock.
+
+        Raises OracleFault of operation `import`.
+        """
+        keeper = await self._living_keeper()
+        number = next(self._numbers)
+        session = self._make_session(keeper, number, context, deadline)
+        try:
+            await session.born()
+        except OracleFault as fault:
+            if fault.kind == "timeout" and anyio.current_time() < deadline:
+                # A worker is born in milliseconds: the host does not answer its door.
+                await keeper.end()
+            raise
+        if self._mode == "per_task":
+            await session.import_pack()
+        return session
+
+    def is_alive(self) -> bool:
+        """Tell whether the pack host still runs."""
+        return self._keeper is not None and self._keeper.is_alive()
+
+    def exit_status_of(self, number: int) -> int | None:
+        """Return how a worker ended, negative for a signal, if the host said so."""
+        if self._keeper is not None:
+            for message in self._keeper.messages():
+                if isinstance(message.get("status"), int):
+                    self._exit_statuses[message["session"]] = message["status"]
+        return self._exit_statuses.pop(number, None)
+
+    def _make_session(
+        self, keeper: Keeper, number: int, context: SessionContext, deadline: float
+    ) -> OracleSession:
+        assert self._root is not None  # noqa: S101 - a living keeper implies a folder
+        folder = folders.make(self._root, f"session-{number}")
+        channel = Channel(cap=self._limits.output_bytes)
+        session = OracleSession(
+            self,
+            number,
+            channel,
+            folder,
+            self._deadlines,
+            deadline,
+            self._sessions.discard,
+        )
+        self._sessions.add(session)
+        request = {
+            "session": number,
+            "folder": str(folder),
+            "context": {
+                "task_id": context.task_id,
+                "seed": context.seed,
+                "clock": context.clock,
+                "timeout_s": self._deadlines.call_s,
+            },
+        }
+
+        def send(descriptors: array.array[int]) -> None:
+            keeper.ask(canonical_bytes(request), descriptors)
+
+        channel.pass_to(send)
+        return session
+
+    async def _living_keeper(self) -> Keeper:
+        async with self._lock:
+            if self._keeper is not None and self._keeper.is_alive():
+                return self._keeper
+            if self._root is None:
+                raise OracleFault("import", "session", "the host is closed")
+            if self._keeper is not None:
+                await self._keeper.end()
+                orphans.end(self._keeper.token)
+            if self.starts >= MAX_STARTS:
+                raise OracleFault(
+                    "import", "session", f"the pack host died {self.starts} times"
+                )
+            return await self._start()
+
+    async def _start(self) -> Keeper:
+        assert self._root is not None  # noqa: S101 - both callers made sure
+        self.starts += 1
+        leash, leash_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        door, door_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with leash_end, door_end:
+            self._keeper = Keeper(leash, door, secrets.token_hex(16))
+            self._keeper.spawn(leash_end, door_end)
+        folder = folders.make(self._root, f"host-{self.starts}")
+        self._keeper.configure(canonical_bytes(self._config(folder)))
+        await self._expect("contained", _START_PATIENCE_S)
+        await self._expect("ready", self._deadlines.import_s)
+        return self._keeper
+
+    def _config(self, folder: Path) -> dict[str, Json]:
+        pack = self._pack
+        assert pack.backend is not None  # noqa: S101 - checked on entry
+        return {
+            "mode": self._mode,
+            "folder": str(folder),
+            "pack": {
+                "backend": str(pack.backend),
+                "assertions": str(pack.assertions),
+                "fixtures": None if pack.fixtures is None else str(pack.fixtures),
+                "import_folders": paths.import_folders(pack),
+                "packages": paths.package_folders(),
+            },
+            "containment": {
+                "level": self._level,
+                "limits": self._limits.as_json(),
+                "scratch": str(self._root),
+                "readable": paths.readable(pack),
+            },
+        }
+
+    async def _expect(self, stage: str, patience_s: float) -> None:
+        """Wait for the host to reach a stage of its start."""
+        assert self._keeper is not None  # noqa: S101 - set by the caller
+        try:
+            with anyio.fail_after(patience_s):
+                message = await self._keeper.message()
+        except TimeoutError:
+            await self._keeper.end()
+            raise OracleFault(
+                "import", "timeout", f"the pack host was not {stage} in {patience_s} s"
+            ) from None
+        except KeeperGoneError:
+            raise OracleFault(
+                "import", "crashed", f"the pack host ended before it was {stage}"
+            ) from None
+        if message["stage"] == "refused":
+            raise OracleError(
+                "eval_isolation_unavailable",
+                f"{message['missing']} cannot be had: {message['detail']}",
+                where="isolation.level",
+                expected=f"a machine that offers level {self._level!r} whole",
+                actual=str(message["missing"]),
+                recovery="choose a lower level, or see `fairtrial doctor --sandbox`",
+            )
+        if message["stage"] == "broken":
+            raise OracleFault("import", "error", str(message["detail"])[:4000])
+        if message["stage"] == "contained":
+            self.applied = {**message["applied"], "host_mode": self._mode}

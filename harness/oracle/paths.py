@@ -1,0 +1,56 @@
+"""Which folders a pack imports from, and which it may read when confined."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from harness.oracle.contracts import PackCode
+
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/bin",
+    "/usr/bin",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+)
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+
+
+def import_folders(pack: PackCode) -> list[str]:
+    """Return the import path of pack code: its modules' own folders, then the root."""
+    folders = [pack.root]
+    if pack.backend is not None:
+        folders.insert(0, pack.backend.parent)
+    if pack.assertions.parent not in folders:
+        folders.insert(-1, pack.assertions.parent)
+    return list(dict.fromkeys(str(folder) for folder in folders))
+
+
+def package_folders() -> list[str]:
+    """Return the folders of installed packages, which a pack may import."""
+    return [path for path in sys.path if Path(path).name in _PACKAGE_FOLDERS]
+
+
+def readable(pack: PackCode) -> list[str]:
+    """Return what confined pack code may read: the pack, the interpreter, libraries."""
+    interpreter = sysconfig.get_paths()
+    candidates = [
+        str(pack.root),
+        *import_folders(pack),
+        interpreter["stdlib"],
+        interpreter["platstdlib"],
+        *package_folders(),
+        str(Path(sys.base_prefix) / "lib"),
+        str(Path(sys.base_prefix) / "bin"),
+        *_SYSTEM,
+    ]
+    if pack.fixtures is not None:
+        candidates.append(str(pack.fixtures))
+    return list(dict.fromkeys(os.path.realpath(path) for path in candidates))

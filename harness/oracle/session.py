@@ -1,0 +1,286 @@
+"""One pack session in one worker, used once and then ended with its whole tree.
+
+Every exchange waits until its own deadline or the episode's, whichever is nearer.
+A fault, a cancellation or `close` ends the session: all processes that the worker
+started are killed, its folder is removed, and nothing can be asked of it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from harness.canonical import Json, canonical_bytes, is_content_hash, type_tag
+from harness.oracle import folders
+from harness.oracle.channel import Channel, ChannelEndedError, OversizeError
+from harness.oracle.contracts import (
+    AssertionReply,
+    AssertionStatus,
+    Operation,
+    OracleFault,
+    WorkerDeadlines,
+)
+from harness.strict_json import StrictJsonError, decode
+from oracle_workers.processes import DoomedTree
+
+RESULT_DEPTH = 64
+"""Deepest result or state; the root has depth 0."""
+_KILL_PATIENCE_S = 2.0
+_VERDICTS: dict[str, AssertionStatus] = {
+    "passed": "passed",
+    "failed": "failed",
+    "not_applicable": "not_applicable",
+    "infrastructure_error": "infrastructure_error",
+}
+
+
+class HostView(Protocol):
+    """What a session needs to know of its host."""
+
+    applied: dict[str, Json]
+
+    def is_alive(self) -> bool:
+        """Tell whether the pack host still runs."""
+
+    def exit_status_of(self, number: int) -> int | None:
+        """Return how a worker ended, if the host said so."""
+
+
+class OracleSession:
+    """The client side of one worker; made by `OracleHost.open_session`."""
+
+    def __init__(
+        self,
+        host: HostView,
+        number: int,
+        channel: Channel,
+        folder: Path,
+        deadlines: WorkerDeadlines,
+        deadline: float,
+        forget: Callable[[OracleSession], None],
+    ) -> None:
+        self._host = host
+        self._number = number
+        self._channel = channel
+        self._folder = folder
+        self._deadlines = deadlines
+        self._deadline = deadline
+        self._forget = forget
+        self._ended: dict[str, Json] | None = None
+
+    async def reset(self) -> None:
+        """Start the episode; raises OracleFault."""
+        await self._exchange("reset", {"op": "reset"})
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Json], *, turn_index: int
+    ) -> dict[str, Json]:
+        """Run one tool call; raises OracleFault, `malformed` for a non-object."""
+        request = {
+            "op": "call_tool",
+            "name": name,
+            "arguments": arguments,
+            "turn_index": turn_index,
+        }
+        value = await self._exchange("call", request)
+        return await self._object("call", value)
+
+    async def state_hash(self) -> str:
+        """Return the content hash of the backend's state; raises OracleFault."""
+        value = await self._exchange("state", {"op": "state_hash"})
+        if isinstance(value, str) and is_content_hash(value):
+            return value
+        raise await self._fail(
+            OracleFault("state", "malformed", "the answer is not a content hash")
+        )
+
+    async def state(self) -> dict[str, Json]:
+        """Return the backend's state; raises OracleFault."""
+        value = await self._exchange("state", {"op": "state"})
+        return await self._object("state", value)
+
+    async def run_assertion(self, name: str, task: dict[str, Json]) -> AssertionReply:
+        """Run one assertion; raises OracleFault when the worker broke on it."""
+        request = {"op": "run_assertion", "name": name, "task": task}
+        value = await self._exchange("assertion", request)
+        if isinstance(value, dict) and value.get("status") in _VERDICTS:
+            return AssertionReply(
+                _VERDICTS[value["status"]],
+                str(value.get("reason_code")),
+                str(value.get("detail")),
+            )
+        raise await self._fail(
+            OracleFault("assertion", "malformed", "the answer is not a verdict")
+        )
+
+    async def list_tools(self) -> Json:
+        """Return what the backend names as its tools; raises OracleFault."""
+        return await self._exchange("call", {"op": "list_tools"})
+
+    async def assertion_names(self) -> Json:
+        """Return the names of the pack's assertions; raises OracleFault."""
+        return await self._exchange("assertion", {"op": "assertion_names"})
+
+    async def close(self) -> None:
+        """End the session and every process of it; safe after a fault, and twice."""
+        if self._ended is not None:
+            return
+        try:
+            await self._exchange("close", {"op": "close"})
+        finally:
+            await self._end("closed", None)
+
+    def evidence(self) -> dict[str, Json]:
+        """Return captured output, containment and how the session ended."""
+        output = self._channel.output
+        return {
+            "output": output.text,
+            "output_bytes": output.total_bytes,
+            "output_truncated": output.truncated,
+            "containment": self._host.applied,
+            "ended": self._ended,
+        }
+
+    async def abort(self, how: str) -> None:
+        """End the session at once, without asking the worker."""
+        await self._end(how, None)
+
+    async def born(self) -> None:
+        """Wait until the worker runs contained; raises OracleFault."""
+        await self._guarded("import", None)
+
+    async def import_pack(self) -> None:
+        """Have the worker import the pack itself; raises OracleFault."""
+        await self._exchange("import", {"op": "import"})
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id in this process's namespace."""
+        return self._channel.pid
+
+    async def _exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
+        if self._ended is not None:
+            raise OracleFault(
+                operation, "session", f"the session has ended: {self._ended['how']}"
+            )
+        return await self._guarded(operation, canonical_bytes(request))
+
+    async def _guarded(self, operation: Operation, request: bytes | None) -> Json:
+        """Exchange under the deadline; whatever goes wrong ends the session."""
+        try:
+            payload = await self._timed(operation, request)
+            return _value_of(operation, payload)
+        except OracleFault as fault:
+            raise await self._fail(fault) from None
+        except BaseException:
+            # Cancelled in the middle: the reply would answer the next request.
+            await self._end("abandoned", None)
+            raise
+
+    async def _timed(self, operation: Operation, request: bytes | None) -> bytes:
+        own = anyio.current_time() + self._deadlines.of(operation)
+        nearer = "operation" if own <= self._deadline else "episode"
+        with anyio.CancelScope(deadline=min(own, self._deadline)) as scope:
+            try:
+                if request is None:
+                    return await self._channel.receive()
+                return await self._channel.exchange(request)
+            except ChannelEndedError:
+                raise self._crash(operation) from None
+            except OversizeError as error:
+                raise OracleFault(operation, "malformed", str(error)) from None
+        assert scope.cancelled_caught  # noqa: S101 - the only way to get here
+        raise OracleFault(
+            operation, "timeout", f"no answer at the deadline of the {nearer}"
+        )
+
+    def _crash(self, operation: Operation) -> OracleFault:
+        if not self._host.is_alive():
+            return OracleFault(operation, "session", "the pack host is gone")
+        status = self._host.exit_status_of(self._number)
+        how = "the worker ended or closed its protocol"
+        if status is not None:
+            how += f" (exit {status})" if status >= 0 else f" (signal {-status})"
+        return OracleFault(operation, "crashed", how)
+
+    async def _object(self, operation: Operation, value: Json) -> dict[str, Json]:
+        if isinstance(value, dict):
+            return value
+        raise await self._fail(
+            OracleFault(
+                operation,
+                "malformed",
+                f"a JSON object is expected, got {type_tag(value)}",
+                value=value,
+                value_type=type_tag(value),
+            )
+        )
+
+    async def _fail(self, fault: OracleFault) -> OracleFault:
+        await self._end("fault", fault)
+        return fault
+
+    async def _end(self, how: str, fault: OracleFault | None) -> None:
+        if self._ended is not None:
+            return
+        self._ended = {"how": how}
+        if fault is not None:
+            self._ended |= {
+                "operation": fault.operation,
+                "kind": fault.kind,
+                "detail": fault.detail,
+            }
+        with anyio.CancelScope(shield=True):
+            killed = await self._kill_tree()
+            self._ended["processes_killed"] = killed
+            self._channel.close()
+            await folders.remove(self._folder)
+        self._forget(self)
+
+    async def _kill_tree(self) -> int:
+        """Kill the worker and all below it; return how many were below."""
+        handle = self._channel.handle
+        if handle is None:
+            return 0
+        below = 0
+        with anyio.move_on_after(_KILL_PATIENCE_S):
+            tree = DoomedTree(self._channel.pid, handle)
+            while handles := tree.strike():
+                below += len(handles)
+                await _wait_and_close(handles)
+            tree.finish()
+            await anyio.wait_readable(handle)
+        return below
+
+
+async def _wait_and_close(handles: list[int]) -> None:
+    try:
+        for handle in handles:
+            await anyio.wait_readable(handle)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _value_of(operation: Operation, payload: bytes) -> Json:
+    """Decode a reply strictly; raise OracleFault for a fault or a broken reply."""
+    try:
+        # The reply's envelope is one level above the value.
+        reply = decode(payload.decode("utf-8"), max_depth=RESULT_DEPTH + 1)
+    except (UnicodeDecodeError, StrictJsonError) as error:
+        raise OracleFault(operation, "malformed", str(error)[:2000]) from None
+    if isinstance(reply, dict) and reply.keys() == {"value"}:
+        return reply["value"]
+    fault = reply.get("fault") if isinstance(reply, dict) else None
+    if not isinstance(fault, dict):
+        raise OracleFault(operation, "malformed", "the reply has another shape")
+    detail = str(fault.get("detail"))[:4000]
+    if fault.get("kind") == "malformed":
+        raise OracleFault(
+            operation, "malformed", detail, value_type=str(fault.get("type"))[:200]
+        )
+    raise OracleFault(operation, "error", detail)

@@ -1,0 +1,82 @@
+"""The keeper: a process without pack code that outlives nothing it started.
+
+It forks the pack host, waits for the host's end or for the evaluator to let go of the
+leash, whichever comes first, and then kills everything below itself. Being a child
+subreaper, it finds what daemonised itself; at `namespaces` the host is the first
+process of its own process namespace, and the kernel does the same once more.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from oracle_workers import host, namespaces, plain_json, syscalls
+from oracle_workers.contain import Containment, UnavailableError
+from oracle_workers.processes import kill_descendants
+
+PACKET_SIZE = 1 << 17
+"""Largest message on leash and door, in bytes."""
+
+
+def main(argv: list[str]) -> None:
+    """Run as the keeper; does not return."""
+    sys.path.remove(argv[1])
+    leash = socket.socket(fileno=int(argv[2]))
+    door = socket.socket(fileno=int(argv[3]))
+    syscalls.close_all_but({0, 1, 2, leash.fileno(), door.fileno()})
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    request = leash.recv(PACKET_SIZE)
+    if not request:
+        os._exit(0)
+    config: dict[str, Any] = plain_json.decode(request)
+    pid = _fork_host(leash, door, config)
+    door.close()
+    _wait(leash, pid)
+    _end()
+
+
+def _fork_host(
+    leash: socket.socket, door: socket.socket, config: dict[str, Any]
+) -> int:
+    containment: Containment = config["containment"]
+    entered: list[str] = []
+    if containment["level"] == "namespaces":
+        try:
+            entered = namespaces.enter()
+        except UnavailableError as error:
+            host.report_refusal(door, error)
+            os._exit(0)
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            leash.close()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            host.serve(door, config, 0 if entered else keeper, entered)
+        finally:
+            os._exit(70)
+    return pid
+
+
+def _wait(leash: socket.socket, pid: int) -> None:
+    handle = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.register(leash, select.POLLIN)
+    poll.poll()
+
+
+def _leave(_signal: int, _frame: object) -> None:
+    _end()
+
+
+def _end() -> None:
+    kill_descendants()
+    os._exit(0)

@@ -1,0 +1,96 @@
+"""JSON between worker and evaluator: exact types out, nothing coerced.
+
+Encoder and decoder are private copies of the standard ones, so pack code that
+replaces `json` or its parts changes nothing here. A value that JSON would bend to
+its form (a key that is no text, NaN, an object) is refused, and the refusal says
+where it stands; tuples are arrays.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from types import ModuleType
+from typing import Any
+
+Json = Any
+
+
+class NotJsonError(Exception):
+    """A value of the pack that has no JSON form; `type_name` is its Python type."""
+
+    def __init__(self, type_name: str, detail: str) -> None:
+        self.type_name = type_name
+        self.detail = detail
+        super().__init__(detail)
+
+
+def _private_copy(name: str) -> ModuleType:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_encode = (
+    _private_copy("json.encoder")
+    .JSONEncoder(
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    .encode
+)
+_decode = _private_copy("json.decoder").JSONDecoder().decode
+
+
+def decode(data: bytes) -> Json:
+    """Decode a frame of the evaluator, which is trusted."""
+    return _decode(data.decode("utf-8"))
+
+
+def encode(value: Json) -> bytes:
+    """Return canonical JSON bytes of a pack's value; raise NotJsonError."""
+    try:
+        text = _encode(value)
+        if _decode(text) != value:
+            _refuse_bent(value, "$")
+        return bytes(text.encode("utf-8"))
+    except RecursionError:
+        raise NotJsonError(_type_name(value), "nested too deep or circular") from None
+    except UnicodeEncodeError:
+        raise NotJsonError(_type_name(value), "text with a lone surrogate") from None
+    except (TypeError, ValueError) as error:
+        _refuse_bent(value, "$")
+        raise NotJsonError(_type_name(value), str(error)[:500]) from None
+
+
+def _type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def _refuse_bent(value: Json, path: str, depth: int = 0) -> None:
+    """Find the first part that JSON does not have and raise NotJsonError for it."""
+    if value is None or isinstance(value, str | bool | int):
+        return
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotJsonError("float", f"{value!r} at {path} is not a JSON number")
+        return
+    if depth > 500:
+        raise NotJsonError(_type_name(value), f"nested too deep or circular at {path}")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise NotJsonError(
+                    _type_name(value),
+                    f"an object key at {path} is {_type_name(key)}, not text",
+                )
+            _refuse_bent(item, f"{path}.{key}"[:300], depth + 1)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _refuse_bent(item, f"{path}[{index}]"[:300], depth + 1)
+    else:
+        raise NotJsonError(
+            _type_name(value), f"{_type_name(value)} at {path} is not a JSON value"
+        )

@@ -1,0 +1,157 @@
+"""A system call filter, assembled by hand: a deny-list that answers EPERM.
+
+Every `socket` is refused whatever its family, since a Unix socket of another program
+is a way out as well; a `socketpair` of that family stays. Foreign call conventions
+(x32, another architecture) are refused whole.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from typing import Any
+
+from oracle_workers import syscalls
+
+_ALWAYS = (
+    "socket",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "process_madvise",
+    "pidfd_getfd",
+    "kcmp",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "mount_setattr",
+    "name_to_handle_at",
+    "open_by_handle_at",
+    "fanotify_init",
+    "mknod",
+    "mknodat",
+    "add_key",
+    "request_key",
+    "keyctl",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "syslog",
+    "iopl",
+    "ioperm",
+    "settimeofday",
+    "clock_settime",
+    "adjtimex",
+    "clock_adjtime",
+    "sethostname",
+    "setdomainname",
+)
+CONFINED = (*_ALWAYS, "setns", "unshare")
+"""What pack code may not call."""
+HOST_OF_NAMESPACES = _ALWAYS
+"""The same for a host that must still give each worker a process namespace."""
+
+_LOAD = 0x20
+_JUMP_EQUAL = 0x15
+_JUMP_ANY_BIT = 0x45
+_RETURN = 0x06
+_ALLOW = 0x7FFF0000
+_KILL_PROCESS = 0x80000000
+_REFUSE = 0x00050000 | errno.EPERM
+_UNKNOWN_CALL = 0x00050000 | errno.ENOSYS
+_OFFSET_NUMBER = 0
+_OFFSET_ARCHITECTURE = 4
+_OFFSET_FIRST_ARGUMENT = 16
+_X32_BIT = 0x40000000
+_AF_UNIX = 1
+_MODE_FILTER = 2
+_EXIT_SIGNAL = 0xFF
+"""The low byte of clone's flags; CLONE_NEWTIME has no meaning there."""
+
+
+class SeccompError(Exception):
+    """The filter cannot be installed; the text says why."""
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def install(denied: tuple[str, ...]) -> dict[str, Any]:
+    """Refuse the named calls in this process and all it forks; raise SeccompError."""
+    code = program(denied)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    wrapped = _Program(len(code) // 8, ctypes.addressof(buffer))
+    try:
+        syscalls.prctl(syscalls.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(wrapped))
+    except OSError as error:
+        raise SeccompError(str(error)) from None
+    return {"denied": len(denied), "sockets": "none"}
+
+
+def program(denied: tuple[str, ...]) -> bytes:
+    """Return the filter as the kernel's instructions, eight bytes each."""
+    architecture = syscalls.AUDIT_ARCHITECTURES.get(syscalls.MACHINE)
+    if architecture is None:
+        raise SeccompError(f"no system call numbers for {syscalls.MACHINE}")
+    steps = [
+        _step(_LOAD, _OFFSET_ARCHITECTURE),
+        _step(_JUMP_EQUAL, architecture, 1, 0),
+        _step(_RETURN, _KILL_PROCESS),
+        _step(_LOAD, _OFFSET_NUMBER),
+    ]
+    if syscalls.MACHINE == "x86_64":
+        steps += [_step(_JUMP_ANY_BIT, _X32_BIT, 0, 1), _step(_RETURN, _REFUSE)]
+    for name in denied:
+        number = syscalls.number(name)
+        if number is not None:
+            steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _REFUSE)]
+    # glibc falls back to `clone`, whose flags can be seen.
+    steps += [
+        _step(_JUMP_EQUAL, _known("clone3"), 0, 1),
+        _step(_RETURN, _UNKNOWN_CALL),
+        _step(_JUMP_EQUAL, _known("clone"), 0, 4),
+        _step(_LOAD, _OFFSET_FIRST_ARGUMENT),
+        _step(_JUMP_ANY_BIT, syscalls.CLONE_NEW_ANY & ~_EXIT_SIGNAL, 0, 1),
+        _step(_RETURN, _REFUSE),
+        _step(_RETURN, _ALLOW),
+        _step(_JUMP_EQUAL, _known("socketpair"), 0, 3),
+        _step(_LOAD, _OFFSET_FIRST_ARGUMENT),
+        _step(_JUMP_EQUAL, _AF_UNIX, 1, 0),
+        _step(_RETURN, _REFUSE),
+        _step(_RETURN, _ALLOW),
+    ]
+    return b"".join(steps)
+
+
+def _known(name: str) -> int:
+    number = syscalls.number(name)
+    if number is None:
+        raise SeccompError(f"{name} has no number on {syscalls.MACHINE}")
+    return number
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

@@ -1,0 +1,235 @@
+"""Raw Linux calls that the standard library does not offer, by ctypes.
+
+Numbers are given for x86_64 and aarch64; any other machine is refused by name, since
+a guessed system call number is worse than none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+CLONE_NEWTIME = 0x00000080
+CLONE_NEW_ANY = (
+    CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET
+    | CLONE_NEWTIME
+)
+
+# Calls added since Linux 5.0 have one number on every machine.
+_SHARED_NUMBERS = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "clone3": 435,
+    "close_range": 436,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
+}
+_NUMBERS: dict[str, dict[str, int]] = {
+    "x86_64": {
+        "socket": 41,
+        "socketpair": 53,
+        "clone": 56,
+        "ptrace": 101,
+        "syslog": 103,
+        "capget": 125,
+        "capset": 126,
+        "mknod": 133,
+        "pivot_root": 155,
+        "adjtimex": 159,
+        "chroot": 161,
+        "acct": 163,
+        "settimeofday": 164,
+        "mount": 165,
+        "umount2": 166,
+        "swapon": 167,
+        "swapoff": 168,
+        "reboot": 169,
+        "sethostname": 170,
+        "setdomainname": 171,
+        "iopl": 172,
+        "ioperm": 173,
+        "init_module": 175,
+        "delete_module": 176,
+        "quotactl": 179,
+        "clock_settime": 227,
+        "kexec_load": 246,
+        "add_key": 248,
+        "request_key": 249,
+        "keyctl": 250,
+        "mknodat": 259,
+        "unshare": 272,
+        "perf_event_open": 298,
+        "fanotify_init": 300,
+        "name_to_handle_at": 303,
+        "open_by_handle_at": 304,
+        "clock_adjtime": 305,
+        "setns": 308,
+        "process_vm_readv": 310,
+        "process_vm_writev": 311,
+        "kcmp": 312,
+        "finit_module": 313,
+        "kexec_file_load": 320,
+        "bpf": 321,
+        "userfaultfd": 323,
+    },
+    "aarch64": {
+        "mknodat": 33,
+        "umount2": 39,
+        "mount": 40,
+        "pivot_root": 41,
+        "chroot": 51,
+        "quotactl": 60,
+        "acct": 89,
+        "capget": 90,
+        "capset": 91,
+        "unshare": 97,
+        "kexec_load": 104,
+        "init_module": 105,
+        "delete_module": 106,
+        "clock_settime": 112,
+        "syslog": 116,
+        "ptrace": 117,
+        "reboot": 142,
+        "sethostname": 161,
+        "setdomainname": 162,
+        "settimeofday": 170,
+        "adjtimex": 171,
+        "socket": 198,
+        "socketpair": 199,
+        "add_key": 217,
+        "request_key": 218,
+        "keyctl": 219,
+        "clone": 220,
+        "swapon": 224,
+        "swapoff": 225,
+        "perf_event_open": 241,
+        "fanotify_init": 262,
+        "name_to_handle_at": 264,
+        "open_by_handle_at": 265,
+        "clock_adjtime": 266,
+        "setns": 268,
+        "process_vm_readv": 270,
+        "process_vm_writev": 271,
+        "kcmp": 272,
+        "finit_module": 273,
+        "bpf": 280,
+        "userfaultfd": 282,
+        "kexec_file_load": 294,
+    },
+}
+AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+MACHINE = platform.machine()
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def known_machine() -> bool:
+    """Tell whether the system call numbers of this machine are known."""
+    return MACHINE in _NUMBERS
+
+
+def number(name: str) -> int | None:
+    """Return the number of a system call here; None where it does not exist."""
+    shared = _SHARED_NUMBERS.get(name)
+    if shared is not None:
+        return shared
+    return _NUMBERS.get(MACHINE, {}).get(name)
+
+
+def call(name: str, *arguments: object) -> int:
+    """Make a system call; raise OSError naming it.
+
+    Integers are passed as longs, bytes and ctypes objects as pointers.
+    """
+    found = number(name)
+    if found is None:
+        raise OSError(f"{name}: no system call number is known for {MACHINE}")
+    converted = [
+        ctypes.c_long(item) if isinstance(item, int) else item for item in arguments
+    ]
+    result = int(_LIBC.syscall(ctypes.c_long(found), *converted))
+    if result == -1:
+        raise _error(name)
+    return result
+
+
+def prctl(option: int, *arguments: int) -> None:
+    """Call prctl with up to four unsigned longs; raise OSError."""
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    if _LIBC.prctl(option, *(ctypes.c_ulong(item) for item in padded)) == -1:
+        raise _error(f"prctl {option}")
+
+
+def _error(name: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Close every open descriptor outside `keep`."""
+    start = 0
+    for descriptor in (*sorted(keep), 1 << 31):
+        if descriptor > start:
+            _close_range(start, descriptor - 1)
+        start = descriptor + 1
+
+
+def _close_range(first: int, last: int) -> None:
+    try:
+        call("close_range", first, last, 0)
+    except OSError:
+        os.closerange(first, min(last + 1, 1 << 16))
+
+
+def drop_capabilities(keep: int = 0) -> None:
+    """Give up every capability outside the bit mask `keep`, for good."""
+    for capability in range(64):
+        if keep >> capability & 1:
+            continue
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            # Unprivileged already, or past the kernel's last capability.
+            break
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    call("capget", header, sets)
+    for half in range(2):
+        mask = keep >> 32 * half & 0xFFFFFFFF
+        sets[3 * half] &= mask
+        sets[3 * half + 1] &= mask
+        sets[3 * half + 2] = 0
+    call("capset", header, sets)
