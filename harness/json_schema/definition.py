@@ -1,9 +1,8 @@
 """Whether a tool's `parameters` are inside the subset, with every reason at once.
 
 The subset is that of spec 1.4 plus `anyOf oneOf not exclusiveMinimum
-exclusiveMaximum multipleOf uniqueItems minProperties maxProperties`. What is
-outside is refused when a pack loads, never while a candidate is judged. Reasons
-beyond the spec's list, for what the added keywords can get wrong:
+exclusiveMaximum multipleOf uniqueItems minProperties maxProperties`. What is outside
+is refused when a pack loads, never while a candidate is judged. Our own reasons:
 `schema_any_of_not_nonempty_array any_of_schema_not_object
 schema_one_of_not_nonempty_array one_of_schema_not_object not_schema_not_object
 schema_unique_items_not_boolean`.
