@@ -1,0 +1,265 @@
+"""Workload W: a short conversation with a bank, the same shape for every program.
+
+Two user turns, four requests, three calls (one, then two in parallel), ten messages,
+ten accounts. Everything follows from the episode's number, which the first
+user turn carries as `episode <n>`, so an endpoint needs no memory to answer. Rows
+have the form of published rows; the recorded results come from the small bank here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+REQUESTS_PER_EPISODE = 4
+CALLS_PER_EPISODE = 3
+ACCOUNTS = 10
+SYSTEM = (
+    "You work at the counter of a savings bank and serve one customer whose identity "
+    "has been checked. Read balances, move money and list movements with the tools; "
+    "state only figures that a tool has returned. All amounts are whole cents. A "
+    "transfer may not take an account below zero. Ask two questions of the bank in "
+    "one message where neither needs the other's answer. Once the results are there, "
+    "answer in one or two plain sentences. A transfer whose source, target and amount "
+    "the customer has named needs no further question."
+)
+_EPISODE = re.compile(r"episode (\d+)")
+
+
+class Call(NamedTuple):
+    """One call of the workload."""
+
+    name: str
+    arguments: dict[str, object]
+
+
+class Reply(NamedTuple):
+    """What a right candidate answers: calls, or a text."""
+
+    text: str | None
+    calls: tuple[Call, ...]
+
+
+def _tool(name: str, description: str, **properties: dict[str, object]) -> dict:
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {
+                "type": "object",
+                "properties": properties,
+                "required": list(properties),
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def _account(description: str) -> dict[str, object]:
+    return {
+        "type": "string",
+        "pattern": "^acc-[0-9]{2}$",
+        "description": description,
+    }
+
+
+TOOLS = [
+    _tool(
+        "read_balance",
+        "Read the balance of one account, in cents.",
+        account=_account("Number of the account, as in acc-04"),
+    ),
+    _tool(
+        "move_money",
+        "Move money from one account to another and return the movement.",
+        source=_account("Account that is debited"),
+        target=_account("Account that is credited"),
+        cents={"type": "integer", "minimum": 1, "description": "Amount in cents"},
+    ),
+    _tool(
+        "list_movements",
+        "List the movements that touch one account, oldest first.",
+        account=_account("Number of the account, as in acc-04"),
+    ),
+]
+
+
+class Bank:
+    """The ten accounts of one episode."""
+
+    def __init__(self, episode: int) -> None:
+        self.balances = {
+            f"acc-{i:02d}": 20_000 + 211 * i + episode % 13 for i in range(ACCOUNTS)
+        }
+        self.movements: list[dict[str, object]] = []
+
+    def answer(self, call: Call) -> dict[str, object]:
+        """Run one call."""
+        if call.name == "read_balance":
+            account = call.arguments["account"]
+            return {"account": account, "cents": self.balances[account]}
+        if call.name == "list_movements":
+            account = call.arguments["account"]
+            touching = [
+                movement
+                for movement in self.movements
+                if account in (movement["source"], movement["target"])
+            ]
+            return {"account": account, "movements": touching}
+        cents = call.arguments["cents"]
+        if self.balances[call.arguments["source"]] < cents:
+            return {"error": {"code": "not_covered"}}
+        self.balances[call.arguments["source"]] -= cents
+        self.balances[call.arguments["target"]] += cents
+        number = f"mv-{len(self.movements) + 1:03d}"
+        self.movements.append({"number": number, **call.arguments})
+        return {"status": "booked", "movement": self.movements[-1]}
+
+
+def _facts(episode: int) -> tuple[str, str, int]:
+    source = episode % ACCOUNTS
+    return (
+        f"acc-{source:02d}",
+        f"acc-{(source + 1 + episode // ACCOUNTS % 9) % ACCOUNTS:02d}",
+        1 + episode % 15_000,
+    )
+
+
+def user_turns(episode: int) -> tuple[str, str]:
+    """Return the two user turns of an episode."""
+    source, target, cents = _facts(episode)
+    return (
+        f"Good morning, episode {episode}: please move {cents} cents from {source} to "
+        f"{target}.",
+        f"Thanks. What is left on {source}, and which movements touch {target}?",
+    )
+
+
+def episode_of(first_user_turn: str) -> int | None:
+    """Return the number that the first user turn carries, None for a foreign text."""
+    found = _EPISODE.search(first_user_turn)
+    return int(found[1]) if found else None
+
+
+def reply(episode: int, answered: int) -> Reply:
+    """Return the right answer after `answered` earlier ones; the last one repeats."""
+    source, target, cents = _facts(episode)
+    if answered == 0:
+        call = Call("move_money", {"source": source, "target": target, "cents": cents})
+        return Reply(None, (call,))
+    if answered == 1:
+        return Reply(f"I have moved {cents} cents from {source} to {target}.", ())
+    if answered == 2:
+        return Reply(
+            None,
+            (
+                Call("read_balance", {"account": source}),
+                Call("list_movements", {"account": target}),
+            ),
+        )
+    return Reply(f"The figures of {source} and {target} are in the results above.", ())
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _messages(episode: int) -> list[dict[str, object]]:
+    bank = Bank(episode)
+    first, second = user_turns(episode)
+    messages: list[dict[str, object]] = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": first},
+    ]
+    for answered in range(REQUESTS_PER_EPISODE):
+        text, calls = reply(episode, answered)
+        if not calls:
+            messages.append({"role": "assistant", "content": text})
+            if answered == 1:
+                messages.append({"role": "user", "content": second})
+            continue
+        ids = [f"gold_{answered}_{position}" for position in range(len(calls))]
+        messages.append(
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": call_id,
+                        "type": "function",
+                        "function": {
+                            "name": call.name,
+                            "arguments": _canonical(call.arguments),
+                        },
+                    }
+                    for call_id, call in zip(ids, calls, strict=True)
+                ],
+            }
+        )
+        messages += [
+            {
+                "role": "tool",
+                "tool_call_id": call_id,
+                "content": _canonical(bank.answer(call)),
+            }
+            for call_id, call in zip(ids, calls, strict=True)
+        ]
+    return messages
+
+
+def row(episode: int) -> dict[str, object]:
+    """Return one episode in the form of a published row."""
+    expected = [
+        {
+            "turn_index": answered,
+            "call_group": group,
+            "position_in_group": position,
+            "function_name": call.name,
+            "arguments": {k: _canonical(v) for k, v in call.arguments.items()},
+        }
+        for group, answered in enumerate((0, 2))
+        for position, call in enumerate(reply(episode, answered).calls)
+    ]
+    names = list(dict.fromkeys(call["function_name"] for call in expected))
+    return {
+        "task_id": f"w-{episode:06d}",
+        "template_id": "workload_w",
+        "variant_index": episode,
+        "messages": _messages(episode),
+        "tools": TOOLS,
+        "expected_tool_calls": expected,
+        "success_assertions": [],
+        "fixture_refs": [],
+        "intent": "workload_w",
+        "category": None,
+        "difficulty": None,
+        "required_tools": names,
+        "required_tools_fingerprint": _canonical(sorted(names)),
+        "tools_present": [tool["function"]["name"] for tool in TOOLS],
+        "turn_policy": "multi_tool",
+        "is_multi_turn": True,
+        "num_tool_calls": CALLS_PER_EPISODE,
+        "call_order": "strict",
+        "call_order_prefix": None,
+        "system_prompt_id": "workload_w",
+        "tier": "gold",
+        "gold_eligible": True,
+        "validated_by": ["schema", "replay"],
+        "pack_id": "workload_w",
+        "pack_version": "1.0.0",
+        "seed": episode,
+        "paraphrase_model": None,
+        "paraphrase_model_canonical": None,
+        "held_out_hit": None,
+        "src": "workload_w:workload_w",
+        "metadata": {
+            "language": "en",
+            "expt_name": "workload_w",
+            "base_task_id": f"w-{episode:06d}",
+            "surface_source": "template",
+            "profile_hash": None,
+        },
+        "slot_bindings": None,
+    }
