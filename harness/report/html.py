@@ -12,6 +12,7 @@ from html import escape
 from typing import Final
 
 from harness.canonical import Json
+from harness.report.run_summary import could_be
 from harness.report.run_view import CandidateView, Ratio, RunView, view_run
 from harness.report.terminal import visible
 
@@ -56,7 +57,7 @@ def render_html(report: Mapping[str, Json], out_dir_label: str) -> str:
         _publication(view),
         _headline(view),
         *_metrics(view),
-        *_stops(view),
+        *_ledger(view),
         *_companions(view),
         _identities(view),
     ]
@@ -120,10 +121,12 @@ def _headline(view: RunView) -> str:
         ("judged", True),
         ("of judged", True),
         ("stops", True),
+        ("could be", True),
     )
     return _table(
         view.title,
-        "Over all planned episodes, and over those that no other party stopped.",
+        "Over all planned episodes, and over those that no other party stopped; what "
+        "the rate over all could be had every stop failed or passed.",
         headers,
         map(_headline_row, view.candidates),
     )
@@ -139,6 +142,7 @@ def _headline_row(candidate: CandidateView) -> str:
         + _cell(judged.counts, number=True)
         + _cell(judged.percent, number=True)
         + _cell(candidate.stops, number=True)
+        + _cell(could_be(candidate), number=True)
     )
 
 
@@ -171,25 +175,28 @@ def _metric_row(name: str, ratio: Ratio) -> str:
     )
 
 
-def _stops(view: RunView) -> Iterable[str]:
+def _ledger(view: RunView) -> Iterable[str]:
     rows = [
         _row_header(candidate.alias)
-        + _cell(stop.owner)
-        + f"<td><code>{_text(stop.cause)}</code></td>"
-        + _cell(stop.count, number=True)
-        + _cell(stop.summary)
+        + _cell(blame.owner)
+        + f"<td><code>{_text(blame.cause)}</code></td>"
+        + _cell(blame.count, number=True)
+        + _cell("stop" if blame.is_stop else "judged")
+        + _cell(blame.summary)
         for candidate in view.candidates
-        for stop in candidate.stop_counts
+        for blame in candidate.ledger
     ]
     if rows:
         yield _table(
-            "Stops",
-            "Episodes that another party than the candidate ended; never a success.",
+            "Who owns what is no success",
+            "Each episode without success has one cause and one owner. A stop is an "
+            "episode that another party than the candidate ended.",
             (
                 ("candidate", False),
                 ("owner", False),
                 ("cause", False),
                 ("episodes", True),
+                ("kind", False),
                 ("meaning", False),
             ),
             rows,

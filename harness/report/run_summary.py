@@ -22,7 +22,7 @@ def render_run(
         f"scope {visible(view.scope)}",
         _headline(view, width),
         *_metrics(view, width),
-        *_stops(view, width),
+        *_ledger(view, width),
         *_companions(view, width),
         _publication(view, width),
         f"Evidence: {visible(out_dir_label)}",
@@ -39,10 +39,19 @@ def _headline(view: RunView, width: int) -> str:
             candidate.success_without_stops.counts,
             candidate.success_without_stops.percent,
             candidate.stops,
+            could_be(candidate),
         )
         for candidate in view.candidates
     ]
-    headers = ("candidate", "success", "of all", "judged", "of judged", "stops")
+    headers = (
+        "candidate",
+        "success",
+        "of all",
+        "judged",
+        "of judged",
+        "stops",
+        "could be",
+    )
     return f"{view.title}\n" + table(headers, rows, width=width, indent=2)
 
 
@@ -68,14 +77,20 @@ def _metric(candidate: CandidateView, name: str) -> str:
     return ratio.counts if ratio else "-"
 
 
-def _stops(view: RunView, width: int) -> Iterator[str]:
+def could_be(candidate: CandidateView) -> str:
+    """Return the rate's bounds, `-` where nothing was stopped."""
+    lowest, highest = candidate.could_be
+    return f"{lowest.percent} to {highest.percent}" if candidate.stops else "-"
+
+
+def _ledger(view: RunView, width: int) -> Iterator[str]:
     rows = [
-        (candidate.alias, stop.owner, stop.cause, stop.count, stop.summary)
+        (candidate.alias, blame.owner, blame.cause, blame.count, blame.summary)
         for candidate in view.candidates
-        for stop in candidate.stop_counts
+        for blame in candidate.ledger
     ]
     if rows:
-        yield "Stops that are not the candidate's\n" + table(
+        yield "Who owns what is no success\n" + table(
             ("candidate", "owner", "cause", "episodes", "meaning"),
             rows,
             width=width,

@@ -45,12 +45,14 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class StopCount:
-    """How many episodes one party ended in one way."""
+class Blame:
+    """How many episodes that are no success one party owns for one cause."""
 
     owner: str
     cause: str
+    """A row of the cause table, or the first failed gate of a completed episode."""
     summary: str
+    is_stop: bool
     count: int
 
 
@@ -63,8 +65,11 @@ class CandidateView:
     trials: int
     success: Ratio
     success_without_stops: Ratio
+    could_be: tuple[Ratio, Ratio]
+    """The rate over all, had every stop failed and had every stop passed."""
     stops: int
-    stop_counts: tuple[StopCount, ...]
+    ledger: tuple[Blame, ...]
+    """Stops first, then what the candidate owns; the most frequent first."""
     metrics: tuple[tuple[str, Ratio], ...]
     """All but the two headline rates, in the report's order."""
     companions: tuple[tuple[str, int], ...]
@@ -140,17 +145,24 @@ def _candidate(payload: Mapping[str, Json]) -> CandidateView:
         success_without_stops=metrics.pop(
             HEADLINE_WITHOUT_STOPS, Ratio(success, planned - stops)
         ),
+        could_be=(Ratio(success, planned), Ratio(success + stops, planned)),
         stops=stops,
-        stop_counts=tuple(
-            StopCount(CAUSES[cause].owner, cause, CAUSES[cause].summary, count)
-            for cause, count in sorted(
-                payload["stops_by_cause"].items(),
-                key=lambda item: (CAUSES[item[0]].owner, item[0]),
+        ledger=tuple(
+            sorted(
+                map(_blame, payload["ledger"]),
+                key=lambda blame: (not blame.is_stop, -blame.count, blame.cause),
             )
         ),
         metrics=tuple(metrics.items()),
         companions=tuple(payload["companions"].items()),
     )
+
+
+def _blame(payload: Mapping[str, Json]) -> Blame:
+    cause = payload["cause"]
+    row = CAUSES.get(cause)
+    summary = row.summary if row else "A gate failed in an episode that completed."
+    return Blame(payload["owner"], cause, summary, payload["is_stop"], payload["count"])
 
 
 def _ratio(payload: Mapping[str, Json]) -> Ratio:

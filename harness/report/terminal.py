@@ -14,7 +14,8 @@ from itertools import zip_longest
 from typing import Final
 
 GAP: Final = "  "
-_NUMBER = re.compile(r"(?:[-+<>]?\d[\d.,]*(?:/\d+)?(?: ?%)?|-|n/a)")
+_RATE = r"[-+<>]?\d[\d.,]*(?:/\d+)?(?: ?%)?"
+_NUMBER = re.compile(rf"(?:{_RATE}(?: to {_RATE})?|-|n/a)")
 _NARROWEST = 8
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")

@@ -12,6 +12,13 @@ def ratio(numerator, denominator, reason=None):
     }
 
 
+def blame(owner, cause, count, *, is_stop=True):
+    return {"owner": owner, "cause": cause, "is_stop": is_stop, "count": count}
+
+
+ORACLE_TIMEOUT = blame("oracle", "episode.oracle_timeout", 1)
+
+
 def candidate(alias="gold", *, task_count=5, successful=5, stops=0, **fields):
     payload = {
         "alias": alias,
@@ -22,7 +29,7 @@ def candidate(alias="gold", *, task_count=5, successful=5, stops=0, **fields):
         "trials": 1,
         "successful_tasks": successful,
         "non_candidate_stops": stops,
-        "stops_by_cause": {},
+        "ledger": [],
         "metrics": {
             "argument_accuracy": ratio(7, 9),
             "state_match_rate": ratio(0, 0, "metric.no_state_assertion"),

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from harness.report.html import render_html
-from tests.report.reports import candidate, report
+from tests.report.reports import ORACLE_TIMEOUT, candidate, report
 
 VOID = {"meta"}
 
@@ -54,7 +54,7 @@ def test_page_loads_and_runs_nothing():
 
 
 def test_every_table_has_a_caption_and_headers_with_a_scope():
-    tags = read(candidate(stops_by_cause={"episode.oracle_timeout": 1})).tags
+    tags = read(candidate(ledger=[ORACLE_TIMEOUT])).tags
     names = [name for name, _ in tags]
 
     assert names.count("caption") == names.count("table") == 5
@@ -79,7 +79,7 @@ def test_content_of_the_summary_is_there(shown):
 def test_refusal_and_stops_are_shown():
     text = " ".join(
         read(
-            candidate(stops_by_cause={"episode.oracle_timeout": 2}, stops=2),
+            candidate(ledger=[ORACLE_TIMEOUT], stops=1),
             publication_allowed=False,
             non_publication_reasons=["stops.share_over_cap"],
         ).text

@@ -2,7 +2,7 @@
 
 from harness.report.run_summary import render_run
 from harness.report.terminal import display_width
-from tests.report.reports import candidate, ratio, report
+from tests.report.reports import ORACLE_TIMEOUT, blame, candidate, ratio, report
 
 
 def test_whole_summary_of_a_small_run():
@@ -12,7 +12,7 @@ def test_whole_summary_of_a_small_run():
             "words",
             successful=2,
             stops=1,
-            stops_by_cause={"episode.oracle_timeout": 1},
+            ledger=[ORACLE_TIMEOUT],
         ),
     )
 
@@ -20,10 +20,10 @@ def test_whole_summary_of_a_small_run():
         "Run run-1 of library-1.0.0-abc, scope trace_and_executable\n"
         "\n"
         "Task success\n"
-        "  candidate  success   of all  judged  of judged  stops\n"
-        "  ---------  -------  -------  ------  ---------  -----\n"
-        "  gold           5/5  100.0 %     5/5    100.0 %      0\n"
-        "  words          2/5   40.0 %     2/4     50.0 %      1\n"
+        "  candidate  success   of all  judged  of judged  stops          could be\n"
+        "  ---------  -------  -------  ------  ---------  -----  ----------------\n"
+        "  gold           5/5  100.0 %     5/5    100.0 %      0                 -\n"
+        "  words          2/5   40.0 %     2/4     50.0 %      1  40.0 % to 60.0 %\n"
         "\n"
         "Metrics\n"
         "  metric             gold  words\n"
@@ -36,7 +36,7 @@ def test_whole_summary_of_a_small_run():
         "  ----------------  -------------------------  ----------\n"
         "  state_match_rate  metric.no_state_assertion  all\n"
         "\n"
-        "Stops that are not the candidate's\n"
+        "Who owns what is no success\n"
         "  candidate  owner   cause                   episodes  meaning\n"
         "  ---------  ------  ----------------------  --------  "
         "-------------------------------------\n"
@@ -86,13 +86,13 @@ def test_reason_of_one_candidate_names_it():
     assert "metric.no_expected_call    gold" in render_run(payload, "out")
 
 
-def test_run_without_stops_has_no_stop_table():
-    assert "Stops that are not" not in render_run(report(), "out")
+def test_run_of_successes_has_no_ledger():
+    assert "Who owns" not in render_run(report(), "out")
 
 
 def test_text_stays_within_the_width():
     payload = report(
-        candidate("a" * 40, stops_by_cause={"episode.unknown_commit_state": 1})
+        candidate("a" * 40, ledger=[blame("oracle", "episode.unknown_commit_state", 1)])
     )
 
     lines = render_run(payload, "out", width=80).splitlines()

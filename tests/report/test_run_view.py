@@ -3,7 +3,7 @@
 import pytest
 
 from harness.report.run_view import Ratio, view_run
-from tests.report.reports import candidate, report
+from tests.report.reports import blame, candidate, report
 
 
 @pytest.mark.parametrize(
@@ -37,20 +37,35 @@ def test_headline_rates_stand_apart_from_the_metrics():
     ]
 
 
-def test_stops_are_grouped_by_their_owner():
-    stops = {
-        "episode.oracle_timeout": 1,
-        "episode.candidate_call_failed.rate_limited": 2,
-        "episode.episode_timeout": 1,
-    }
-
-    (view,) = view_run(report(candidate(stops_by_cause=stops, stops=4))).candidates
-
-    assert [(stop.owner, stop.cause, stop.count) for stop in view.stop_counts] == [
-        ("driver", "episode.episode_timeout", 1),
-        ("oracle", "episode.oracle_timeout", 1),
-        ("provider", "episode.candidate_call_failed.rate_limited", 2),
+def test_ledger_lists_stops_first_and_the_frequent_before_the_rare():
+    ledger = [
+        blame("candidate", "episode.candidate_mismatch", 9, is_stop=False),
+        blame("oracle", "episode.oracle_timeout", 1),
+        blame("provider", "episode.candidate_call_failed.rate_limited", 2),
     ]
+
+    (view,) = view_run(report(candidate(ledger=ledger, stops=3))).candidates
+
+    assert [(entry.owner, entry.count) for entry in view.ledger] == [
+        ("provider", 2),
+        ("oracle", 1),
+        ("candidate", 9),
+    ]
+    assert view.ledger[1].summary == "A read-only call passed its deadline."
+
+
+def test_failed_gate_of_a_completed_episode_is_named():
+    ledger = [blame("candidate", "executable.assertion_failed", 1, is_stop=False)]
+
+    (view,) = view_run(report(candidate(ledger=ledger))).candidates
+
+    assert view.ledger[0].summary == "A gate failed in an episode that completed."
+
+
+def test_stops_widen_what_the_rate_could_be():
+    (view,) = view_run(report(candidate(successful=2, stops=1))).candidates
+
+    assert view.could_be == (Ratio(2, 5), Ratio(3, 5))
 
 
 def test_report_without_a_field_is_refused():
