@@ -35,7 +35,7 @@ from harness.conversation.script import (
     ScriptedCall,
     ScriptedTurn,
 )
-from harness.conversation.task import ScoringPolicy, TaskSpec
+from harness.conversation.task import ScoringPolicy
 from harness.evidence.episode import (
     EPISODE_VERSION,
     DependencyOutcome,
@@ -47,34 +47,15 @@ from harness.evidence.episode import (
     ObservedTurn,
     Outcome,
 )
-from harness.json_schema import ToolCatalog, compile_tools
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyTask:
-    """A task with what is worked out once and used by each of its episodes."""
-
-    spec: TaskSpec
-    spec_hash: str
-    script_hash: str
-    catalog: ToolCatalog
-
-    @classmethod
-    def of(cls, spec: TaskSpec) -> ReadyTask:
-        """Hash the task and compile its tools."""
-        return cls(
-            spec,
-            spec.identity_hash(),
-            spec.script.identity_hash(),
-            compile_tools(spec.script.tools),
-        )
+from harness.json_schema import ToolCatalog
+from harness.scoring.reading import ScorableTask
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRequest:
     """Everything that fixes one episode before it starts."""
 
-    task: ReadyTask
+    task: ScorableTask
     endpoint: Endpoint
     policy: ScoringPolicy
     plan_identity: str
@@ -379,7 +360,7 @@ class _Conversation:
             if oracle is None
             else ExecutionEvidence(
                 oracle_verification_identity=oracle.part.oracle_verification_identity,
-                task_spec_hash=request.task.spec_hash,
+                task_spec_hash=request.task.spec_hash or "",
                 executions=tuple(oracle.executions),
                 dependencies=tuple(self.dependencies),
                 assertions=tuple(oracle.assertions),

@@ -27,7 +27,8 @@ from harness.evidence.episode import (
     ToolCall,
 )
 from harness.json_schema import ToolCatalog
-from harness.oracle.session import OracleFault, OracleSession
+from harness.oracle.contracts import OracleFault
+from harness.oracle.session import OracleSession
 
 ORACLE_ENDED: Final = frozenset(
     {

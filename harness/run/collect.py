@@ -19,16 +19,17 @@ from harness.candidates.candidate import Candidate
 from harness.candidates.request import Endpoint, PreparedRequest
 from harness.causes import CAUSES, Cause, Owner, episode_cause, is_non_candidate_stop
 from harness.config import EvalConfig
-from harness.conversation.driver import EpisodeRequest, ReadyTask, drive
+from harness.conversation.driver import EpisodeRequest, drive
 from harness.conversation.execution import LiveOracle
 from harness.conversation.task import ExecutablePart
 from harness.errors import FairtrialError, StopLimitError
 from harness.evidence.candidate_log import CandidateLog, is_completion
 from harness.evidence.episode import Episode, Outcome
 from harness.evidence.episode_log import EpisodeLog
+from harness.oracle.contracts import SessionContext
 from harness.oracle.host import OracleHost
-from harness.oracle.session import SessionContext
 from harness.run.keys import episode_key
+from harness.scoring.reading import ScorableTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Collector:
     failure: FairtrialError | None = None
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    async def collect(self, tasks: Iterator[ReadyTask]) -> None:
+    async def collect(self, tasks: Iterator[ScorableTask]) -> None:
         """Hold every conversation; raise what stopped the run, if something did."""
         work = (
             (task, trial) for task in tasks for trial in range(self.config.eval.trials)
@@ -96,7 +97,7 @@ class Collector:
         if self.failure is not None:
             raise self.failure
 
-    async def _work_off(self, work: Iterator[tuple[ReadyTask, int]]) -> None:
+    async def _work_off(self, work: Iterator[tuple[ScorableTask, int]]) -> None:
         for task, trial in work:
             try:
                 episode = await self._episode(task, trial)
@@ -106,7 +107,7 @@ class Collector:
                 self._scope.cancel()
                 return
 
-    async def _episode(self, task: ReadyTask, trial: int) -> Episode:
+    async def _episode(self, task: ScorableTask, trial: int) -> Episode:
         request = EpisodeRequest(
             task=task,
             endpoint=self.endpoint,
@@ -137,7 +138,7 @@ class Collector:
         return episode
 
     def _oracle(
-        self, task: ReadyTask, part: ExecutablePart, deadline: float
+        self, task: ScorableTask, part: ExecutablePart, deadline: float
     ) -> LiveOracle:
         if self.host is None:
             raise AssertionError("executable episodes need a host")

@@ -24,5 +24,5 @@ def episode_key(config: EvalConfig, request: EpisodeRequest) -> str:
         if part is None
         else part.oracle_verification_identity,
         script_hash=request.task.script_hash,
-        task_spec_hash=request.task.spec_hash,
+        task_spec_hash=request.task.spec_hash or "",
     )

@@ -1,0 +1,179 @@
+"""A run folder read back: the conversations as they were, without the world.
+
+A trace episode is the driver walking the script again, with every outcome served
+from the candidate log; an executable episode is the recorded one, and the candidate
+log must hold exactly its turns. No network, key, pack or worker is involved, and a
+request that was never recorded is a refusal, never an answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.candidates.request import Endpoint, PreparedRequest
+from harness.config import EvalConfig
+from harness.conversation.driver import EpisodeRequest, drive
+from harness.errors import EvidenceError
+from harness.evidence.artifacts import read_json_artifact
+from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.episode import Attempt, Episode, Outcome
+from harness.evidence.episode_log import EpisodeLog
+from harness.evidence.folder import RunFolder
+from harness.evidence.plan_file import PlanFile, PlannedCandidate
+from harness.run.keys import episode_key
+from harness.scoring.reading import ScorableTask
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCandidate:
+    """A candidate that answers from the log and from nothing else."""
+
+    log: CandidateLog
+
+    async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
+        """Return the recorded outcome; raise EvidenceError if there is none."""
+        return _recorded(self.log, request.request_hash, request.request_id)
+
+
+def _recorded(log: CandidateLog, request_hash: str, request_id: str) -> Outcome:
+    outcome = log.outcome_of(request_hash)
+    if outcome is None:
+        raise EvidenceError(
+            "eval_candidate_cache_invalid",
+            "the run never recorded how this request ended",
+            where=f"candidate_io_cache.jsonl, request {request_id}",
+            expected="a completion or a failure of it",
+            recovery="use the whole folder of a finished run",
+        )
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEpisode:
+    """One episode with the outcome of each of its requests."""
+
+    task: ScorableTask
+    episode: Episode
+    outcomes: tuple[Outcome, ...]
+    attempts: tuple[Attempt, ...]
+
+
+class RunEvidence:
+    """The evidence of one run, opened for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = RunFolder(folder)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Open and verify plan and logs; raises EvidenceError or ArtifactError."""
+        with ExitStack() as stack:
+            resolved = read_json_artifact(self._folder.file("resolved_eval_config"))
+            self.config = EvalConfig.from_resolved(resolved)
+            self.plan = stack.enter_context(
+                PlanFile.open(self._folder.file("eval_plan"))
+            )
+            self.candidate_log = stack.enter_context(
+                CandidateLog.open(
+                    self._folder.file("candidate_io_cache"), writable=False
+                )
+            )
+            self.episode_log = (
+                stack.enter_context(
+                    EpisodeLog.open(
+                        self._folder.file("tool_trace_cache"), writable=False
+                    )
+                )
+                if self.config.is_executable
+                else None
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    async def episode(
+        self, endpoint: Endpoint, task: ScorableTask, trial: int
+    ) -> RecordedEpisode:
+        """Return one recorded episode; raise EvidenceError if it is not there."""
+        request = EpisodeRequest(
+            task=task,
+            endpoint=endpoint,
+            policy=self.config.scoring_policy,
+            plan_identity=self.plan.header.plan_identity,
+            trial=trial,
+            attempt=1,
+            max_turns=self.config.limits.max_turns,
+        )
+        if self.episode_log is None:
+            candidate = RecordedCandidate(self.candidate_log)
+            episode = await drive(request, candidate, deadline=math.inf)
+        else:
+            episode = self._whole_episode(self.episode_log, request)
+        outcomes = tuple(
+            _recorded(
+                self.candidate_log,
+                turn.request_hash,
+                f"{endpoint.alias}:{task.spec.task_id}:{trial}:{turn.turn_index}",
+            )
+            for turn in episode.turns
+        )
+        _require_same(episode, outcomes)
+        attempts = tuple(
+            attempt
+            for turn in episode.turns
+            for attempt in self.candidate_log.attempts_of(turn.request_hash)
+        )
+        return RecordedEpisode(task, episode, outcomes, attempts)
+
+    def _whole_episode(self, log: EpisodeLog, request: EpisodeRequest) -> Episode:
+        episode = log.lookup(episode_key(self.config, request))
+        if episode is None:
+            raise EvidenceError(
+                "eval_tool_trace_cache_invalid",
+                "the run never recorded this episode",
+                where=f"tool_trace_cache.jsonl, task {request.task.spec.task_id}, "
+                f"trial {request.trial}, candidate {request.endpoint.alias}",
+                expected="one completed episode for each planned one",
+                recovery="finish the run with `fairtrial run CONFIG --resume`",
+            )
+        return episode
+
+    def task_ids_of(self, planned: PlannedCandidate) -> tuple[str, ...]:
+        """Return a candidate's task ids in plan order."""
+        if planned.task_ids is not None:
+            return planned.task_ids
+        return tuple(spec.task_id for spec in self.plan.tasks())
+
+    def tasks_of(self, planned: PlannedCandidate) -> Iterator[ScorableTask]:
+        """Yield a candidate's tasks in plan order."""
+        return map(ScorableTask.of, self.plan.tasks_for(planned))
+
+
+def _require_same(episode: Episode, outcomes: tuple[Outcome, ...]) -> None:
+    """Refuse an episode whose turns are not those of the candidate log."""
+    for turn, outcome in zip(episode.turns, outcomes, strict=True):
+        response = outcome.response
+        recorded = None if response is None else response.identity_hash()
+        if (outcome.status, recorded) != (turn.call_status, turn.response_hash):
+            raise EvidenceError(
+                "eval_tool_trace_cache_invalid",
+                "an episode and the candidate log tell two stories",
+                where=f"task {episode.task_id}, trial {episode.trial}, "
+                f"turn {turn.turn_index}",
+                expected=f"{outcome.status} {recorded}",
+                actual=f"{turn.call_status} {turn.response_hash}",
+                recovery="bring back an intact copy of the run folder",
+            )
