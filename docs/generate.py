@@ -12,6 +12,7 @@ import inspect
 import itertools
 import sys
 import textwrap
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,9 @@ from harness.causes import CAUSES, Cause, Owner  # noqa: E402
 from harness.config import document  # noqa: E402
 from harness.config.publication import LOCKS  # noqa: E402
 from harness.config.render import COMMENTS  # noqa: E402
+from harness.evidence.folder import ARTIFACT_FILES  # noqa: E402
+from harness.evidence.manifest import MANIFEST_FILE  # noqa: E402
+from harness.evidence.task_row import TaskRow  # noqa: E402
 from harness.scoring.gate_rules import GATE_RULES  # noqa: E402
 from harness.scoring.metric import NOT_APPLICABLE_CODES  # noqa: E402
 
@@ -53,6 +57,24 @@ _DO: Final = {
 }
 
 
+_ARTIFACTS: Final = {
+    "resolved_eval_config": "the config by its meaning, with its hash",
+    "source_verification_report": "what was verified about the benchmark; a refusal "
+    "leaves `source_verification_failure.json` instead",
+    "contamination_report": "every exposure and its verdict; a refusal leaves "
+    "`contamination_failure.json` instead",
+    "eval_plan": "the authorized plan: one line a task, with its script and the facts "
+    "about its oracle, so that the folder can be replayed and scored alone",
+    "candidate_io_cache": "requests, every attempt, one completion each; append-only",
+    "tool_trace_cache": "whole episodes; append-only",
+    "eval_report": "the aggregate of every candidate, and whether it may be published",
+    "eval_task_results": "one row for each episode: verdicts, owner, cost",
+    "eval_record": "what makes two runs comparable: protocol, decoding, conditions, "
+    "versions",
+    "report": "the report for people, in one file",
+}
+
+
 def pages() -> dict[str, str]:
     """Return every generated page by its path under `docs/`."""
     return {
@@ -60,6 +82,7 @@ def pages() -> dict[str, str]:
         "reference/exit-statuses.md": _page("Exit statuses", _exit_statuses()),
         "reference/config.md": _page("Config keys", _config()),
         "reference/gates.md": _page("Gates", _gates()),
+        "reference/artifacts.md": _page("Artifacts of a run", _artifacts()),
     }
 
 
@@ -172,6 +195,40 @@ def _gates() -> Iterator[str]:
         yield "\n".join(f"- {label}: {fact}" for label, fact in facts.items())
     yield "## Reasons of a metric without a value"
     yield "\n".join(f"- `{code}`" for code in NOT_APPLICABLE_CODES)
+
+
+def _artifacts() -> Iterator[str]:
+    yield _prose(
+        """The files of a run folder, in the order of writing. JSON files have sorted
+        keys, two spaces of indent and a final newline. No file names an absolute path
+        or a secret. A file that exists and would change is never overwritten: the
+        command ends with exit status 7."""
+    )
+    rows = [(f"`{file}`", _ARTIFACTS[name]) for name, file in ARTIFACT_FILES.items()]
+    manifest = "written last; binds identities, all files above and every record"
+    yield _table(("file", "holds"), iter([*rows, (f"`{MANIFEST_FILE}`", manifest)]))
+    yield f"## Columns of `{ARTIFACT_FILES['eval_task_results']}`"
+    yield _prose("A gate that does not apply to a row is null, never false.")
+    yield _table(
+        ("column", "type"),
+        (
+            (f"`{name}`", _column_type(hint))
+            for name, hint in typing.get_type_hints(TaskRow).items()
+            if typing.get_origin(hint) is not typing.ClassVar
+        ),
+    )
+
+
+def _column_type(hint: Any) -> str:
+    arguments = typing.get_args(hint)
+    if type(None) in arguments:
+        (inner,) = (part for part in arguments if part is not type(None))
+        return f"{_column_type(inner)} or null"
+    if typing.get_origin(hint) is tuple:
+        return f"list of {_column_type(arguments[0])}"
+    if typing.get_origin(hint) is typing.Literal:
+        return " or ".join(f"`{word}`" for word in arguments)
+    return {bool: "bool", int: "integer", str: "text"}.get(hint, "record")
 
 
 def _docs_under_names(source: ModuleType | type) -> dict[str, str]:
