@@ -199,7 +199,9 @@ class ScriptedServer:
             return False
         if reply.raw is not None:
             connection.sendall(reply.raw)
-            return not reply.close
+            if reply.fault == "reset_mid_body":
+                self._reset(connection)
+            return not (reply.close or reply.fault)
         head, body = _framed(reply)
         if reply.fault is None:
             connection.sendall(head + body)
@@ -216,11 +218,14 @@ class ScriptedServer:
             return False
         connection.sendall(head + body[: reply.send_bytes])
         if reply.fault == "reset_mid_body":
-            # Lets the bytes arrive before the reset overtakes them.
-            self._closing.wait(0.05)
-            linger = struct.pack("ii", 1, 0)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self._reset(connection)
         return False
+
+    def _reset(self, connection: socket.socket) -> None:
+        # Lets the bytes arrive before the reset overtakes them.
+        self._closing.wait(0.05)
+        linger = struct.pack("ii", 1, 0)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
     def _send_much(self, connection: socket.socket, head: bytes, count: int) -> None:
         connection.sendall(head)

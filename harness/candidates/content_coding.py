@@ -20,11 +20,12 @@ class OversizeContentError(ValueError):
 def decode_content(encoding: str | None, body: bytes, *, cap_bytes: int) -> bytes:
     """Return the body without its content codings, of at most `cap_bytes`.
 
+    An empty body stays empty: servers declare a coding on errors without a body.
     Raises ContentCodingError or OversizeContentError.
     """
     codings = [name.strip().lower() for name in (encoding or "").split(",")]
     for coding in reversed(codings):
-        if coding in ("", "identity"):
+        if not body or coding in ("", "identity"):
             continue
         if coding in ("gzip", "x-gzip"):
             body = _gunzip(body, cap_bytes)

@@ -130,9 +130,7 @@ class _Reader:
     async def _read_head(self) -> bytes:
         """Read the head of the final response and return its protocol version."""
         while True:
-            while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-                if len(self._buffer) > HEAD_CAP_BYTES:
-                    raise _ProtocolError("the response head is over the cap")
+            while (end := self._head_end()) < 0:
                 await self._fill()
             version, status, headers = _parse_head(self._cut_front(end, 4))
             if status == 101:
@@ -140,6 +138,15 @@ class _Reader:
             if status >= 200:
                 self._status, self._headers = status, headers
                 return version
+
+    def _head_end(self) -> int:
+        """Return where the head ends, or -1; blank lines before it are dropped."""
+        while self._buffer.startswith(b"\r\n"):
+            del self._buffer[:2]
+        end = self._buffer.find(b"\r\n\r\n")
+        if max(end, len(self._buffer) if end < 0 else 0) > HEAD_CAP_BYTES:
+            raise _ProtocolError("the response head is over the cap")
+        return end
 
     def _values(self, name: bytes) -> list[bytes]:
         return [value for key, value in self._headers if key == name]
@@ -232,7 +239,7 @@ _HEX_DIGITS = b"0123456789abcdefABCDEF"
 
 
 def _parse_head(head: bytes) -> tuple[bytes, int, Headers]:
-    first, *lines = head.lstrip(b"\r\n").split(b"\r\n")
+    first, *lines = head.split(b"\r\n")
     version, _, rest = first.partition(b" ")
     code = rest[:3]
     if (

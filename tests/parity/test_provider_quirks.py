@@ -7,8 +7,6 @@ and the calls seen where the candidate is to blame. Values compare as typed JSON
 import base64
 from datetime import datetime
 
-import pytest
-
 from harness.canonical import json_equal
 from tests.candidates.recording import NOON, exchange
 from tests.parity.folders import fixture_lines
