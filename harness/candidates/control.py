@@ -251,17 +251,27 @@ def _answers_fit(part: _Part, conversation: Conversation) -> bool:
 def _said_as_planned(
     part: _Part, said: Said, conversation: Conversation, turn_index: int
 ) -> bool:
+    """Compare one earlier answer with the plan.
+
+    The words of a text turn do not count: tasks that share a prefix may word the same
+    step differently, and the other task's words may have been said.
+    """
     answer = _planned(part, turn_index)
-    if said.text != answer.text.strip() or len(said.calls) != len(answer.calls):
-        return False
-    return all(
-        call.name == planned.name
-        and call.arguments
-        == canonical_arguments(
-            _argument_text(part.task, planned, conversation, turn_index)
+    if not answer.calls:
+        return not said.calls and bool(said.text) == bool(answer.text.strip())
+    spoken = [(call.name, call.arguments) for call in said.calls]
+    planned = [
+        (
+            call.name,
+            canonical_arguments(
+                _argument_text(part.task, call, conversation, turn_index)
+            ),
         )
-        for call, planned in zip(said.calls, answer.calls, strict=True)
-    )
+        for call in answer.calls
+    ]
+    if part.task.script.call_order == "any":
+        return sorted(spoken) == sorted(planned)
+    return spoken == planned
 
 
 def _planned(part: _Part, turn_index: int) -> Answer:
@@ -273,7 +283,12 @@ def _results_fit(task: ControlTask, conversation: Conversation) -> bool:
     """Tell whether the tool messages are those that the gold run recorded."""
     return all(
         turn.turn_index >= len(conversation.answers)
-        or conversation.result_of(turn.turn_index, call.position_in_group)
+        or conversation.result_of(
+            turn.turn_index,
+            call.position_in_group,
+            call.function_name,
+            canonical_json(call.arguments),
+        )
         == decode(call.recorded_result)
         for turn in task.turns
         for call in turn.calls

@@ -57,15 +57,27 @@ class Conversation:
         """What identifies a task before anything was answered."""
         return self.system, self.users[0]
 
-    def result_of(self, turn_index: int, position: int) -> Json:
+    def result_of(
+        self, turn_index: int, position: int, name: str, arguments: str
+    ) -> Json:
         """Return the tool result of one earlier call, None if there is none.
 
-        A result that is not strict JSON counts as its text.
+        The call is the one that reads so, else the one at the position: where order
+        is free the calls may have been made in another one, and with live values they
+        read otherwise than gold. A result that is not strict JSON counts as its text.
         """
         calls = self.answers[turn_index].calls
-        if position >= len(calls):
+        places = [position, *range(len(calls))]
+        alike = (
+            place
+            for place in places
+            if place < len(calls)
+            and (calls[place].name, calls[place].arguments) == (name, arguments)
+        )
+        place = next(alike, position)
+        if place >= len(calls):
             return None
-        text = self.results[turn_index].get(calls[position].call_id)
+        text = self.results[turn_index].get(calls[place].call_id)
         if text is None:
             return None
         try:

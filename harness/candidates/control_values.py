@@ -54,7 +54,12 @@ def _moved(
     moved = False
     for turn in task.turns[:turn_index]:
         for position, call in enumerate(turn.calls):
-            live = conversation.result_of(turn.turn_index, position)
+            live = conversation.result_of(
+                turn.turn_index,
+                position,
+                call.function_name,
+                canonical_json(call.arguments),
+            )
             try:
                 recorded = decode(call.recorded_result)
             except StrictJsonError:

@@ -14,6 +14,7 @@ from tests.candidates.control_rows import (
     CLARIFY,
     CONFIRMATION,
     DEPENDENT,
+    FREE_GROUP,
     GROUP,
     MISSING_SLOT,
     PREFIX,
@@ -342,6 +343,50 @@ def test_mistake_is_made_where_a_shared_prefix_cannot_tell():
 
     assert made(message(candidate, stops, 0, "eager"))
     assert expectation.touched
+
+
+def test_other_words_for_the_same_step_do_not_lose_the_task():
+    first, second = slot_variant("v1", "BK-404"), slot_variant("v2", "BK-405")
+    second["messages"][2]["content"] = "Which book do you mean?"
+    candidate = ControlCandidate([first, second])
+    request = request_at(second, 1)
+    request["messages"][2]["content"] = message(candidate, second, 0, "gold")["content"]
+
+    response = candidate.respond("gold", request)
+
+    assert made(response.payload["choices"][0]["message"]) == gold(second, 1)
+
+
+def test_calls_in_another_free_order_do_not_lose_the_task(candidate):
+    request = request_at(FREE_GROUP, 1)
+    request["messages"][2]["tool_calls"].reverse()
+
+    assert candidate.respond("gold", request).status == 200
+
+
+def test_calls_in_another_strict_order_are_another_conversation(candidate):
+    request = request_at(GROUP, 1)
+    request["messages"][2]["tool_calls"].reverse()
+
+    assert candidate.respond("gold", request).status == 400
+
+
+def test_results_tell_tasks_apart_that_share_every_other_message():
+    def variant(task_id, status, said):
+        return row(
+            task_id,
+            "multi_tool",
+            user("Look at BK-406 and act on it."),
+            calls(("get_book", {"book_id": "BK-406"}, {"status": status})),
+            calls(("find_books", {"shelf": said}, {"books": []})),
+        )
+
+    rows = [variant("a", "in", "travel"), variant("b", "out", "poetry")]
+    candidate = ControlCandidate(rows)
+
+    assert [made(message(candidate, published, 1, "gold")) for published in rows] == [
+        gold(published, 1) for published in rows
+    ]
 
 
 def test_tools_tell_tasks_apart_that_share_every_message():

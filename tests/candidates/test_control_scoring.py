@@ -15,9 +15,10 @@ from harness.candidates.control_policies import CONTROL_NAMES
 from harness.candidates.control_server import answer
 from harness.candidates.loopback_http import LOOPBACK, listen, port_of, serve
 from harness.candidates.request import Endpoint
-from harness.conversation.driver import EpisodeRequest, ReadyTask, drive
+from harness.conversation.driver import EpisodeRequest, drive
 from harness.conversation.script import script_from_row
 from harness.conversation.task import TASK_SPEC_VERSION, ScoringPolicy, TaskSpec
+from harness.scoring.reading import ScorableTask
 from harness.scoring.score import score_episode
 from tests.candidates.control_rows import ROWS
 from tests.candidates.recording import Records
@@ -83,7 +84,7 @@ async def hold_all():
             ) as candidate:
                 for published in ROWS:
                     request = EpisodeRequest(
-                        task=ReadyTask.of(task_spec(published)),
+                        task=ScorableTask.of(task_spec(published)),
                         endpoint=target,
                         policy=POLICY,
                         plan_identity=NO_HASH,
