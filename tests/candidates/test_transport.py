@@ -1,7 +1,9 @@
 """The transport over real sockets: bodies exact, connections kept, faults named."""
 
 import socket
+import ssl
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import httpx
@@ -11,6 +13,7 @@ from harness.candidates.transport import CutResponse, HttpTransport, OversizeBod
 from tests.servers import Reply, ScriptedServer
 
 pytestmark = pytest.mark.anyio
+TLS = Path(__file__).parent.parent / "fixtures" / "tls"
 
 
 @pytest.fixture
@@ -316,3 +319,39 @@ async def test_serves_an_httpx_client():
             response = await client.post(server.url, content=b"{}")
 
     assert response.text == "hello"
+
+
+def tls_contexts():
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
+    client = ssl.create_default_context(cafile=TLS / "certificate.pem")
+    return server, client
+
+
+async def test_https_is_spoken_and_its_connection_kept():
+    server_side, client_side = tls_contexts()
+    with ScriptedServer([Reply(body=b"hello")], tls=server_side) as server:
+        async with opened(ssl_context=client_side) as transport:
+            for _ in range(3):
+                assert await post(transport, server.url) == (200, b"hello")
+
+    assert server.connections == 1
+
+
+async def test_certificate_that_nobody_vouches_for_is_refused():
+    server_side, _ = tls_contexts()
+    with ScriptedServer([Reply(body=b"hello")], tls=server_side) as server:
+        async with opened() as transport:
+            with pytest.raises(httpx.ConnectError):
+                await post(transport, server.url)
+
+    assert server.requests == []
+
+
+async def test_cut_body_over_https_is_an_error():
+    server_side, client_side = tls_contexts()
+    cut = raw(b"HTTP/1.1 200 OK\nContent-Length: 9\n\nhello", close=True)
+    with ScriptedServer([cut], tls=server_side) as server:
+        async with opened(ssl_context=client_side) as transport:
+            with pytest.raises(CutResponse):
+                await post(transport, server.url)
