@@ -1,18 +1,23 @@
 """Small whole records for the tests of the evidence room."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.canonical import canonical_bytes, content_hash, hash_bytes
+from harness.conversation.script import ConversationScript, ScriptedTurn
+from harness.conversation.task import ScoringPolicy, TaskSpec
 from harness.evidence.episode import (
     Attempt,
     CandidateResponse,
     Episode,
     Event,
+    ObservedTurn,
     Outcome,
 )
 from harness.evidence.log_line import LogFormat
+from harness.evidence.task_row import TaskRow
+from harness.scoring.records import FailureRecord
 
 NOTES = LogFormat(
     file_name="notes.jsonl",
@@ -145,5 +150,117 @@ def episode(
         attempt=number,
         replayed=False,
         duration_s=None,
+        detail="",
+    )
+
+
+POLICY = ScoringPolicy(
+    contract_hash=key(70),
+    argument_matching="schema_then_canonical",
+    insert_declared_defaults=True,
+    respect_call_order=True,
+    respect_call_group=True,
+    allow_llm_repair=False,
+    task_success="all_applicable_gates",
+    intermediate_text_matching="structural",
+    attribution="wire-1",
+)
+
+
+def task(task_id: str = "t0") -> TaskSpec:
+    script = ConversationScript(
+        schema_version="1.0",
+        task_id=task_id,
+        source_verification_identity=key(2),
+        seed_messages=({"role": "user", "content": "Is BK-100 in? Größe 😀"},),
+        tools=(),
+        turns=(ScriptedTurn(0, 0, None, (), "Yes.", None, is_terminal=True),),
+        user_turns=("Is BK-100 in? Größe 😀",),
+        required_tools=(),
+        call_order="strict",
+        call_order_prefix=None,
+    )
+    return TaskSpec(
+        schema_version="1.0",
+        script=script,
+        template_id="status",
+        category="lookup",
+        difficulty=None,
+        turn_policy="irrelevant",
+        slot_bindings=None,
+        executable=None,
+    )
+
+
+def row(task_id: str = "t0", **changes: Any) -> TaskRow:
+    values = TaskRow(
+        candidate_alias="gold",
+        candidate_canonical_id="local:m@x",
+        task_id=task_id,
+        mode="trace",
+        episode_status="completed",
+        non_candidate_stop=False,
+        task_success=False,
+        failure_codes=("text_turn.mismatch",),
+        failure_records=(
+            FailureRecord("gate", "text_turn.mismatch", "candidate", "text_turn"),
+        ),
+        schema_valid=None,
+        tool_name_correct=True,
+        arguments_correct=None,
+        call_group_correct=None,
+        call_order_correct=None,
+        required_subset_correct=True,
+        milestones_correct=False,
+        execution_success=None,
+        assertions_passed=None,
+        final_answer_passed=None,
+        trial=0,
+        template_id="status",
+        category=None,
+        difficulty="easy",
+        turn_policy="irrelevant",
+        cause="episode.completed",
+        owner="candidate",
+        scripted_turns=1,
+        asked_turns=1,
+        expected_calls=0,
+        observed_calls=0,
+        matched_calls=0,
+        executed_calls=0,
+        requests=1,
+        attempts=2,
+        latency_ms=500,
+        prompt_tokens=5,
+        completion_tokens=None,
+        suspected_call_markup=False,
+        suspected_truncation=False,
+        serving_parse_loss=False,
+        arguments_empty=False,
+        stops_after_mismatch=False,
+        episode_hash=key(3),
+        score_hash=key(4),
+    )
+    return replace(values, **changes)
+
+
+def observed_turn(turn_index: int, request_hash: str) -> ObservedTurn:
+    return ObservedTurn(
+        turn_index=turn_index,
+        request_hash=request_hash,
+        call_status="completed",
+        wire_class="ok",
+        detail_code=None,
+        response_hash=None,
+        finish_reason="stop",
+        text="Yes.",
+        tool_calls=(),
+        paired_call_indexes=(),
+        execution_indexes=(),
+        released_user_message_hash=None,
+        advanced=True,
+        matched=True,
+        companions=(),
+        reason_code="turn.observed",
         detail="",
     )

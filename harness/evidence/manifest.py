@@ -1,0 +1,186 @@
+"""`eval_manifest.json`: the last file of a run, which makes it finished.
+
+It names every artifact by its content hash and commits to every record by one root.
+The evidence root is a Merkle root (`harness.evidence.merkle`) whose records are the
+evidence files, sorted by name. A file's digest is SHA-256 of byte 0x02, the name in
+UTF-8, byte 0x00, the number of records as 8 bytes big-endian, and the 32 bytes of
+the Merkle root over the file's own record hashes in file order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.canonical import Json, hash_file
+from harness.errors import EvidenceError, Violation
+from harness.evidence.artifacts import read_json_artifact, write_json_artifact
+from harness.evidence.candidate_log import CANDIDATE_LOG
+from harness.evidence.episode_log import EPISODE_LOG
+from harness.evidence.log_line import LogFormat
+from harness.evidence.log_scan import stream_entries
+from harness.evidence.merkle import MerkleTree, merkle_root
+from harness.evidence.plan_file import PLAN_FILE
+
+MANIFEST_FILE: Final = "eval_manifest.json"
+MANIFEST_VERSION: Final = "1.0"
+EVIDENCE_FILES: Final[dict[str, LogFormat]] = {
+    "candidate_io_cache": CANDIDATE_LOG,
+    "eval_plan": PLAN_FILE,
+    "tool_trace_cache": EPISODE_LOG,
+}
+"""Evidence files by the name that artifacts and roots use."""
+REPORT_IDENTITIES: Final = (
+    "eval_run_id",
+    "eval_scope",
+    "source_run_id",
+    "eval_config_hash",
+    "error_taxonomy_hash",
+    "plan_identity",
+    "source_verification_identity",
+)
+"""Fields that report and manifest share."""
+_RECOVERY: Final = "bring back an intact copy of the run folder"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRoot:
+    """The records of one evidence file."""
+
+    records: int
+    root: str
+    """The Merkle root over their hashes."""
+
+    def as_payload(self) -> dict[str, Json]:
+        """Return the form in the manifest."""
+        return {"records": self.records, "root": self.root}
+
+
+def evidence_root(files: Mapping[str, RecordRoot]) -> str:
+    """Return the one root over all records of all evidence files."""
+    return merkle_root(_file_digest(name, files[name]) for name in sorted(files))
+
+
+def _file_digest(name: str, file: RecordRoot) -> bytes:
+    return hashlib.sha256(
+        b"\x02"
+        + name.encode()
+        + b"\x00"
+        + file.records.to_bytes(8, "big")
+        + bytes.fromhex(file.root.removeprefix("sha256:"))
+    ).digest()
+
+
+def read_record_root(path: Path, log: LogFormat) -> RecordRoot:
+    """Work out the root of a file in one pass; raise EvidenceError at damage."""
+    tree = MerkleTree()
+    for entry in stream_entries(path, log):
+        tree.add(entry.digest)
+    return RecordRoot(tree.leaf_count, tree.root())
+
+
+def build_manifest(
+    *,
+    report: Mapping[str, Json],
+    scoring_policy_hash: str,
+    runtime: Mapping[str, Json],
+    source: Mapping[str, Json],
+    candidates: Iterable[Mapping[str, Json]],
+    candidate_aggregates: Mapping[str, str],
+    artifacts: Mapping[str, tuple[str, str]],
+    evidence: Mapping[str, RecordRoot],
+) -> dict[str, Json]:
+    """Return the manifest's payload (spec 3.16).
+
+    `artifacts` maps a name to file name and content hash; `evidence` has a root for
+    every evidence file that the run wrote.
+    """
+    return {
+        "schema_version": MANIFEST_VERSION,
+        **{name: report[name] for name in REPORT_IDENTITIES},
+        "scoring_policy_hash": scoring_policy_hash,
+        "runtime": dict(runtime),
+        "source": dict(source),
+        "candidates": [dict(candidate) for candidate in candidates],
+        "candidate_aggregates": dict(candidate_aggregates),
+        "artifacts": {
+            name: {"file": file, "content_hash": content_hash}
+            for name, (file, content_hash) in artifacts.items()
+        },
+        "evidence": {name: file.as_payload() for name, file in evidence.items()},
+        "merkle_root": evidence_root(evidence),
+        "publication_allowed": report["publication_allowed"],
+        "non_publication_reasons": report["non_publication_reasons"],
+    }
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Json]) -> str:
+    """Write the manifest, after everything that it names, and return its hash."""
+    return write_json_artifact(folder / MANIFEST_FILE, dict(manifest))
+
+
+def check_manifest(folder: Path) -> tuple[Violation, ...]:
+    """Compare a finished folder with its manifest and return every difference.
+
+    Raises ArtifactError or EvidenceError when the manifest itself cannot be read.
+    """
+    manifest = read_json_artifact(folder / MANIFEST_FILE)
+    found = [*_artifact_violations(folder, manifest["artifacts"])]
+    stated = {
+        name: RecordRoot(file["records"], file["root"])
+        for name, file in manifest["evidence"].items()
+    }
+    if evidence_root(stated) != manifest["merkle_root"]:
+        found.append(
+            _differs(
+                f"{MANIFEST_FILE}, merkle_root",
+                "merkle_root does not follow from the roots of the files",
+                evidence_root(stated),
+                str(manifest["merkle_root"]),
+            )
+        )
+    for name, expected in sorted(stated.items()):
+        found.extend(_record_violations(folder, name, expected))
+    return tuple(found)
+
+
+def _artifact_violations(
+    folder: Path, artifacts: Mapping[str, Mapping[str, str]]
+) -> Iterable[Violation]:
+    for _, artifact in sorted(artifacts.items()):
+        path = folder / artifact["file"]
+        actual = hash_file(path) if path.is_file() else "no such file"
+        if actual != artifact["content_hash"]:
+            yield _differs(
+                artifact["file"],
+                "an artifact is not the one that the run wrote",
+                artifact["content_hash"],
+                actual,
+            )
+
+
+def _record_violations(
+    folder: Path, name: str, expected: RecordRoot
+) -> Iterable[Violation]:
+    log = EVIDENCE_FILES[name]
+    try:
+        actual = read_record_root(folder / log.file_name, log)
+    except EvidenceError as error:
+        yield from error.violations
+        return
+    if actual != expected:
+        yield _differs(
+            log.file_name,
+            "the records are not those that the run wrote",
+            f"{expected.records} records, root {expected.root}",
+            f"{actual.records} records, root {actual.root}",
+        )
+
+
+def _differs(where: str, problem: str, expected: str, actual: str) -> Violation:
+    return Violation(
+        "eval_artifact_invalid", where, problem, expected, actual, _RECOVERY
+    )

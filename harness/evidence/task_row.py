@@ -1,0 +1,188 @@
+"""One line of the task table: an episode's verdict with what it cost.
+
+The columns of spec 3.16 come first; a gate that does not apply is null, never
+false. Beside them stand the trial, what kind of task it was, who ended the episode,
+and counts of turns, calls, requests, tokens and time. All of it follows from
+recorded evidence, so writing the table again gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.causes import CAUSES
+from harness.conversation.task import TaskSpec
+from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.episode import Attempt, Episode, Outcome
+from harness.evidence.records import Record
+from harness.scoring.records import FailureRecord, TaskScore
+
+Mode = Literal["trace", "executable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What an episode's requests cost; None where an endpoint did not say."""
+
+    requests: int
+    attempts: int
+    latency_ms: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow(Record):
+    """One episode: one candidate on one task, once."""
+
+    candidate_alias: str
+    candidate_canonical_id: str
+    task_id: str
+    mode: Mode
+    episode_status: str
+    non_candidate_stop: bool
+    task_success: bool
+    failure_codes: tuple[str, ...]
+    failure_records: tuple[FailureRecord, ...]
+    schema_valid: bool | None
+    tool_name_correct: bool | None
+    arguments_correct: bool | None
+    call_group_correct: bool | None
+    call_order_correct: bool | None
+    required_subset_correct: bool | None
+    milestones_correct: bool | None
+    execution_success: bool | None
+    assertions_passed: bool | None
+    final_answer_passed: bool | None
+    trial: int
+    template_id: str
+    category: str | None
+    difficulty: str | None
+    turn_policy: str
+    cause: str
+    owner: str
+    scripted_turns: int
+    asked_turns: int
+    expected_calls: int
+    observed_calls: int
+    matched_calls: int
+    executed_calls: int
+    requests: int
+    attempts: int
+    latency_ms: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    suspected_call_markup: bool
+    suspected_truncation: bool
+    serving_parse_loss: bool
+    arguments_empty: bool
+    stops_after_mismatch: bool
+    episode_hash: str
+    score_hash: str
+
+
+def task_row(
+    score: TaskScore, spec: TaskSpec, episode: Episode, traffic: Traffic
+) -> TaskRow:
+    """Return the table's row of one scored episode."""
+    executable = score.scope == "trace_and_executable"
+    return TaskRow(
+        candidate_alias=score.candidate_alias,
+        candidate_canonical_id=score.canonical_model_identity,
+        task_id=score.task_id,
+        mode="executable" if executable else "trace",
+        episode_status=score.episode_status,
+        non_candidate_stop=score.non_candidate_stop,
+        task_success=score.task_success,
+        failure_codes=score.failure_codes,
+        failure_records=score.failure_records,
+        schema_valid=_gate(score, "schema_valid"),
+        # The contract gives this column two meanings; see spec 3.16.
+        tool_name_correct=_metric(score, "tool_name_accuracy")
+        if executable
+        else _gate(score, "tool_selection"),
+        arguments_correct=_gate(score, "arguments"),
+        call_group_correct=_gate(score, "call_grouping"),
+        call_order_correct=_gate(score, "call_ordering"),
+        required_subset_correct=_gate(score, "tool_selection"),
+        milestones_correct=_metric(score, "milestone_accuracy"),
+        execution_success=_metric(score, "tool_execution_success_rate"),
+        assertions_passed=_gate(score, "assertions"),
+        final_answer_passed=_metric(score, "final_answer_success_rate"),
+        trial=score.trial,
+        template_id=spec.template_id,
+        category=spec.category,
+        difficulty=spec.difficulty,
+        turn_policy=spec.turn_policy,
+        cause=score.cause,
+        owner=CAUSES[score.cause].owner.value,
+        scripted_turns=len(spec.script.turns),
+        asked_turns=len(episode.turns),
+        expected_calls=score.expected_calls,
+        observed_calls=score.observed_calls,
+        matched_calls=score.matched_calls,
+        executed_calls=score.attempted_calls,
+        requests=traffic.requests,
+        attempts=traffic.attempts,
+        latency_ms=traffic.latency_ms,
+        prompt_tokens=traffic.prompt_tokens,
+        completion_tokens=traffic.completion_tokens,
+        suspected_call_markup="suspected_call_markup" in score.companions,
+        suspected_truncation="suspected_truncation" in score.companions,
+        serving_parse_loss="serving_parse_loss" in score.companions,
+        arguments_empty="arguments_empty" in score.companions,
+        stops_after_mismatch="stops_after_mismatch" in score.companions,
+        episode_hash=score.episode_hash,
+        score_hash=score.score_hash,
+    )
+
+
+def traffic_of(log: CandidateLog, episode: Episode) -> Traffic:
+    """Sum what the log holds of an episode's requests."""
+    hashes = [turn.request_hash for turn in episode.turns]
+    attempts = [attempt for each in hashes for attempt in log.attempts_of(each)]
+    outcomes = [outcome for each in hashes if (outcome := log.outcome_of(each))]
+    return sum_traffic(len(hashes), attempts, outcomes)
+
+
+def sum_traffic(
+    requests: int, attempts: Iterable[Attempt], outcomes: Iterable[Outcome]
+) -> Traffic:
+    """Sum attempts and usage; a token count is None unless every response has it."""
+    exchanged = tuple(attempts)
+    usages = [
+        outcome.response.usage for outcome in outcomes if outcome.response is not None
+    ]
+    return Traffic(
+        requests,
+        len(exchanged),
+        round(1000 * sum(attempt.latency_s for attempt in exchanged)),
+        _tokens(usages, "prompt_tokens"),
+        _tokens(usages, "completion_tokens"),
+    )
+
+
+def _tokens(usages: list[dict[str, object] | None], name: str) -> int | None:
+    total = 0
+    for usage in usages:
+        count = None if usage is None else usage.get(name)
+        if type(count) is not int or not 0 <= count < 1 << 53:
+            return None
+        total += count
+    return total if usages else None
+
+
+def _gate(score: TaskScore, name: str) -> bool | None:
+    for gate in score.gates:
+        if gate.gate == name and gate.outcome != "not_applicable":
+            return gate.outcome == "passed"
+    return None
+
+
+def _metric(score: TaskScore, name: str) -> bool | None:
+    for metric in score.metrics:
+        if metric.metric == name and metric.denominator:
+            return metric.numerator == metric.denominator
+    return None

@@ -1,0 +1,173 @@
+"""`eval_task_results.parquet`: the task table, streamed to and from disk.
+
+Rows are written in row groups as they come, in the order in which they come, so
+memory holds one group. The file appears when it is complete. A table that exists
+already must hold equal rows; its bytes may differ, since they depend on the version
+of pyarrow. pyarrow and duckdb are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final, Self
+
+from harness.canonical import canonical_json, hash_file
+from harness.errors import ArtifactError
+from harness.evidence.artifacts import conflict
+from harness.evidence.disk import machine_refusals, publish_file, temporary_beside
+from harness.evidence.records import Record
+from harness.evidence.task_row import TaskRow
+
+ROW_GROUP_SIZE: Final = 2048
+"""Rows a group; part of the file's form, so it is fixed."""
+
+
+def table_schema() -> Any:
+    """Return the Arrow schema: the fields of `TaskRow`, null only where declared."""
+    return _fields_of(TaskRow, as_schema=True)
+
+
+def _fields_of(record: type[Record], *, as_schema: bool) -> Any:
+    import pyarrow as pa
+
+    fields = [
+        pa.field(name, _arrow_type(hint), nullable=_is_optional(hint))
+        for name, hint in typing.get_type_hints(record).items()
+        if typing.get_origin(hint) is not typing.ClassVar
+    ]
+    return pa.schema(fields) if as_schema else pa.struct(fields)
+
+
+def _is_optional(hint: Any) -> bool:
+    return types.NoneType in typing.get_args(hint)
+
+
+def _arrow_type(hint: Any) -> Any:
+    import pyarrow as pa
+
+    if _is_optional(hint):
+        (hint,) = (a for a in typing.get_args(hint) if a is not types.NoneType)
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)[0]
+        return pa.list_(pa.field("element", _arrow_type(inner), nullable=False))
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return _fields_of(hint, as_schema=False)
+    return {bool: pa.bool_(), int: pa.int64()}.get(hint, pa.string())
+
+
+class TaskTableWriter:
+    """Writes the table; a context manager that gives it its name on success.
+
+    Leaving the block with an error leaves no file. Raises ArtifactError
+    (`eval_cli_artifact_conflict`) when the table exists with other rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = temporary_beside(path)
+        self._rows: list[dict[str, Any]] = []
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def __enter__(self) -> Self:
+        import pyarrow.parquet as pq
+
+        self._schema = table_schema()
+        with machine_refusals("write the task table", self._path):
+            self._writer = pq.ParquetWriter(
+                self._temporary, self._schema, compression="zstd", version="2.6"
+            )
+        return self
+
+    def append(self, row: TaskRow) -> None:
+        """Add one row; every `ROW_GROUP_SIZE` rows a group goes to disk."""
+        self._rows.append(row.semantic_payload())
+        if len(self._rows) == ROW_GROUP_SIZE:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        import pyarrow as pa
+
+        batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
+        with machine_refusals("write the task table", self._path):
+            self._writer.write_batch(batch, row_group_size=ROW_GROUP_SIZE)
+        self._rows.clear()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                if self._rows:
+                    self._write_group()
+                with machine_refusals("write the task table", self._path):
+                    self._writer.close()
+                    self._publish()
+        finally:
+            # A second close ends a half-written file, whose disk may be full.
+            with suppress(OSError):
+                self._writer.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def _publish(self) -> None:
+        self._temporary.chmod(0o600)
+        if not self._path.exists():
+            publish_file(self._temporary, self._path)
+            return
+        if hash_file(self._temporary) == hash_file(self._path):
+            return
+        rows = zip_longest(read_task_rows(self._temporary), read_task_rows(self._path))
+        for position, (new, old) in enumerate(rows):
+            if new != old:
+                raise conflict(
+                    self._path,
+                    f"row {position}: {_as_text(new)}",
+                    f"row {position}: {_as_text(old)}",
+                )
+
+
+def _as_text(row: TaskRow | None) -> str:
+    return "none" if row is None else canonical_json(row.semantic_payload())[:400]
+
+
+def read_task_rows(path: Path) -> Iterator[TaskRow]:
+    """Yield the rows in order, holding one row group.
+
+    Raises ArtifactError (`eval_artifact_invalid`) for a file of another shape.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with machine_refusals("read the task table", path), path.open("rb") as stream:
+            table = pq.ParquetFile(stream)
+            if not table.schema_arrow.equals(table_schema(), check_metadata=False):
+                raise _unreadable(path, f"columns {table.schema_arrow.names}")
+            for group in range(table.num_row_groups):
+                for row in table.read_row_group(group).to_pylist():
+                    yield TaskRow.from_payload(row, path.name)
+    except pa.ArrowInvalid as error:
+        raise _unreadable(path, str(error)) from None
+
+
+def _unreadable(path: Path, actual: str) -> ArtifactError:
+    return ArtifactError(
+        "eval_artifact_invalid",
+        "the task table cannot be read",
+        where=path.name,
+        expected=f"a Parquet file with the columns {', '.join(table_schema().names)}",
+        actual=actual,
+        recovery="bring back an intact copy of the run folder",
+    )
+
+
+def connect_task_table(path: Path) -> Any:
+    """Return a DuckDB connection with the table as the view `tasks`."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.read_parquet(str(path)).create_view("tasks")
+    return connection

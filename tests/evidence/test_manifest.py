@@ -1,0 +1,187 @@
+"""The manifest commits to every artifact and every record."""
+
+import hashlib
+
+import pytest
+
+from harness.canonical import hash_file
+from harness.errors import ArtifactError
+from harness.evidence.artifacts import read_json_artifact, write_json_artifact
+from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateLog
+from harness.evidence.episode_log import EPISODE_LOG, EpisodeLog
+from harness.evidence.manifest import (
+    MANIFEST_FILE,
+    RecordRoot,
+    build_manifest,
+    check_manifest,
+    evidence_root,
+    read_record_root,
+    write_manifest,
+)
+from harness.evidence.runtime_facts import runtime_facts
+from tests.evidence.samples import attempt, completion, episode, key, request
+
+REPORT = {
+    "schema_version": "1.0",
+    "eval_run_id": "run-1",
+    "eval_scope": "trace_and_executable",
+    "source_run_id": "library-0.1.0-ab",
+    "eval_config_hash": key(1),
+    "error_taxonomy_hash": key(2),
+    "plan_identity": key(3),
+    "source_verification_identity": key(4),
+    "publication_allowed": True,
+    "non_publication_reasons": [],
+}
+
+
+def test_root_over_files_as_it_is_worked_out_by_hand():
+    def sha(data):
+        return hashlib.sha256(data).digest()
+
+    root_a, root_b = sha(b"a"), sha(b"b")
+    digest_a = sha(b"\x02a\x00" + (7).to_bytes(8, "big") + root_a)
+    digest_b = sha(b"\x02b\x00" + (0).to_bytes(8, "big") + root_b)
+    expected = sha(b"\x01" + sha(b"\x00" + digest_a) + sha(b"\x00" + digest_b))
+    files = {
+        "b": RecordRoot(0, "sha256:" + root_b.hex()),
+        "a": RecordRoot(7, "sha256:" + root_a.hex()),
+    }
+
+    assert evidence_root(files) == "sha256:" + expected.hex()
+    assert evidence_root(files) == (
+        "sha256:88f86880f41ee8182105c17517290d46a9d7f7b7fdcfd801b539ec1a41306a22"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A small finished folder: two logs, a report, the manifest."""
+    candidates = tmp_path / CANDIDATE_LOG.file_name
+    with CandidateLog.open(candidates, writable=True) as log:
+        for turn in range(3):
+            asked = request(turn)
+            log.request(asked)
+            log.attempt(asked.request_hash, attempt(0))
+            log.outcome(completion(asked.request_hash))
+    with EpisodeLog.open(tmp_path / EPISODE_LOG.file_name, writable=True) as log:
+        log.begin(key(9), 1, {})
+        log.complete(key(9), episode(1))
+    write_json_artifact(tmp_path / "eval_report.json", REPORT)
+    files = {
+        "candidate_io_cache": CANDIDATE_LOG,
+        "tool_trace_cache": EPISODE_LOG,
+    }
+    names = {name: log.file_name for name, log in files.items()}
+    names["eval_report"] = "eval_report.json"
+    manifest = build_manifest(
+        report=REPORT,
+        scoring_policy_hash=key(5),
+        runtime=runtime_facts(),
+        source={"run_id": "library-0.1.0-ab"},
+        candidates=[{"alias": "gold"}],
+        candidate_aggregates={"gold": key(6)},
+        artifacts={n: (file, hash_file(tmp_path / file)) for n, file in names.items()},
+        evidence={
+            name: read_record_root(tmp_path / log.file_name, log)
+            for name, log in files.items()
+        },
+    )
+    write_manifest(tmp_path, manifest)
+    return tmp_path
+
+
+def test_an_untouched_folder_agrees_with_its_manifest(folder):
+    assert check_manifest(folder) == ()
+
+
+def test_the_manifest_names_what_the_contract_asks_for(folder):
+    manifest = read_json_artifact(folder / MANIFEST_FILE)
+    file = EPISODE_LOG.file_name
+
+    assert manifest.keys() == {
+        *(name for name in REPORT),
+        "scoring_policy_hash",
+        "runtime",
+        "source",
+        "candidates",
+        "candidate_aggregates",
+        "artifacts",
+        "evidence",
+        "merkle_root",
+    }
+    assert manifest["artifacts"]["tool_trace_cache"] == {
+        "file": file,
+        "content_hash": hash_file(folder / file),
+    }
+    assert manifest["evidence"]["tool_trace_cache"]["records"] == 2
+
+
+def edited(folder, name, edit):
+    path = folder / name
+    lines = path.read_bytes().splitlines(keepends=True)
+    edit(lines)
+    path.write_bytes(b"".join(lines))
+    return [violation.where for violation in check_manifest(folder)]
+
+
+LOG = CANDIDATE_LOG.file_name
+
+
+def flip(lines):
+    lines[4] = lines[4].replace(b"a", b"b", 1)
+
+
+def swap(lines):
+    lines[1], lines[2] = lines[2], lines[1]
+
+
+@pytest.mark.parametrize(
+    ("edit", "place"),
+    [
+        (flip, f"{LOG}, record 5"),
+        (swap, f"{LOG}, record 2"),
+        (lambda lines: lines.pop(0), f"{LOG}, record 1"),
+        (lambda lines: lines.pop(), LOG),
+        (lambda lines: lines.insert(3, lines[3]), f"{LOG}, record 5"),
+        (lambda lines: lines.clear(), LOG),
+    ],
+    ids=["flip", "swap", "drop first", "drop last", "duplicate", "empty"],
+)
+def test_an_edited_log_is_found_and_named(folder, edit, place):
+    artifact, records = edited(folder, LOG, edit)
+
+    assert artifact == LOG
+    assert records.startswith(place)
+
+
+def test_an_edited_report_is_found_and_named(folder):
+    wheres = edited(folder, "eval_report.json", lambda lines: lines.pop())
+
+    assert wheres == ["eval_report.json"]
+
+
+def test_a_missing_file_is_found_and_named(folder):
+    (folder / "eval_report.json").unlink()
+
+    assert [v.actual for v in check_manifest(folder)] == ["no such file"]
+
+
+def test_an_edited_root_is_found(folder):
+    manifest = read_json_artifact(folder / MANIFEST_FILE)
+    manifest["merkle_root"] = key(1)
+    (folder / MANIFEST_FILE).unlink()
+    write_manifest(folder, manifest)
+
+    assert [v.where for v in check_manifest(folder)] == [
+        f"{MANIFEST_FILE}, merkle_root"
+    ]
+
+
+def test_another_manifest_in_its_place_is_a_conflict(folder):
+    with pytest.raises(ArtifactError, match="eval_cli_artifact_conflict"):
+        write_manifest(folder, {})
+
+
+def test_a_manifest_holds_no_path_of_this_machine(folder):
+    assert str(folder) not in (folder / MANIFEST_FILE).read_text()
