@@ -16,6 +16,7 @@ from typing import Final
 from harness.benchmark.assertion_specs import AssertionCatalog, read_assertions
 from harness.benchmark.fixtures import Fixtures, HeldOut, read_fixtures, read_held_out
 from harness.benchmark.manifest import PackManifest, read_manifest
+from harness.benchmark.pack_code import PackCode
 from harness.benchmark.pack_tools import PackTools, read_tools
 from harness.benchmark.pack_tree import Fingerprint, PackTree, read_tree
 from harness.benchmark.problems import PackFile, Problems, read_json, read_yaml
@@ -71,6 +72,17 @@ class Pack:
     def oracle_kind(self) -> str:
         """`python` or `endpoint`."""
         return "python" if "backend" in self.manifest.paths else "endpoint"
+
+    def code(self) -> PackCode:
+        """Return the files that a pack host needs."""
+        paths = self.manifest.paths
+        return PackCode(
+            root=self.root,
+            backend=paths.get("backend"),
+            endpoint=paths.get("endpoint"),
+            assertions=paths["assertions"],
+            fixtures=paths.get("fixtures"),
+        )
 
     def template(self, template_id: str) -> Template | None:
         """Return a template by id, or None."""
