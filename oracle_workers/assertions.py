@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oracle_workers.own_builtins import OWN_BUILTINS
 from oracle_workers.python_backend import RunContext, describe_error
+
+globals()["__builtins__"] = OWN_BUILTINS
 
 _DETAIL_SIZE = 2000
 

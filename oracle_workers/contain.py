@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 from typing import Any, TypedDict
 
 from oracle_workers import landlock, seccomp, syscalls
@@ -215,8 +216,6 @@ def _tasks_of_user() -> int:
 
 
 def _check_that_it_bites() -> None:
-    import socket
-
     try:
         os.listdir("/")
     except PermissionError:

@@ -51,6 +51,9 @@ def serve(
     except UnavailableError as error:
         report_refusal(door, error)
         _exit(0)
+    except OSError as error:
+        report_refusal(door, UnavailableError("containment", str(error)))
+        _exit(0)
     if entered:
         applied["namespaces"] = entered
     contain.die_with_parent(keeper)

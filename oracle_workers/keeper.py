@@ -17,6 +17,7 @@ from typing import Any
 
 from oracle_workers import host, namespaces, plain_json, syscalls
 from oracle_workers.contain import Containment, UnavailableError
+from oracle_workers.folders import remove_tree
 from oracle_workers.processes import kill_descendants
 
 PACKET_SIZE = 1 << 17
@@ -39,7 +40,7 @@ def main(argv: list[str]) -> None:
     pid = _fork_host(leash, door, config)
     door.close()
     _wait(leash, pid)
-    _end()
+    _end(config["containment"]["scratch"])
 
 
 def _fork_host(
@@ -74,9 +75,14 @@ def _wait(leash: socket.socket, pid: int) -> None:
 
 
 def _leave(_signal: int, _frame: object) -> None:
-    _end()
+    _end(None)
 
 
-def _end() -> None:
-    kill_descendants()
-    os._exit(0)
+def _end(scratch: str | None) -> None:
+    try:
+        kill_descendants()
+        if scratch is not None:
+            # The evaluator does this too, unless it was killed.
+            remove_tree(scratch)
+    finally:
+        os._exit(0)

@@ -13,6 +13,10 @@ import math
 from types import ModuleType
 from typing import Any
 
+from oracle_workers.own_builtins import OWN_BUILTINS
+
+globals()["__builtins__"] = OWN_BUILTINS
+
 Json = Any
 
 

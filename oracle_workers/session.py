@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from oracle_workers import assertions, frames, plain_json
 from oracle_workers.contain import PROTOCOL_DESCRIPTOR
+from oracle_workers.own_builtins import OWN_BUILTINS
 from oracle_workers.plain_json import NotJsonError
 from oracle_workers.python_backend import (
     PackBrokenError,
@@ -24,9 +25,12 @@ from oracle_workers.python_backend import (
     describe_error,
 )
 
+globals()["__builtins__"] = OWN_BUILTINS
+
 _BORN = b'{"value":"born"}'
 
 _exit = os._exit
+_getpid = os.getpid
 _sha256 = hashlib.sha256
 _stdout = sys.stdout
 _stderr = sys.stderr
@@ -53,6 +57,7 @@ class _Session:
         self._config = config
         self._context = context
         self._loaded = pack
+        self._pid = _getpid()
         self._trace: list[dict[str, Any]] = []
         self._operations = {
             "import": self._import,
@@ -73,6 +78,9 @@ class _Session:
             if request is None:
                 return
             reply = self._answer(request)
+            if _getpid() != self._pid:
+                # Pack code forked and came back twice: only the first one answers.
+                return
             flush_output()
             frames.write_frame(PROTOCOL_DESCRIPTOR, reply)
 

@@ -15,6 +15,9 @@ from socket import socket
 INTERPRETER_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 """What some interpreters need to find themselves; carried over where it is set."""
 
+MARK = ("FAIRTRIAL_PACK_HOST", "1")
+"""Stands in the environment of every process below a keeper."""
+
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from oracle_workers.keeper import main; main(sys.argv)"
@@ -42,5 +45,5 @@ def run(leash: socket, door: socket, environment: dict[str, str]) -> None:
             str(leash.fileno()),
             str(door.fileno()),
         ],
-        {**environment, **carried},
+        {**environment, **carried, MARK[0]: MARK[1]},
     )

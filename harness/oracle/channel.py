@@ -12,7 +12,8 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import anyio
 
@@ -81,10 +82,11 @@ class Channel:
         """The worker's pidfd, owned by this channel."""
         self._ended = False
 
-    def pass_to(self, send: Callable[[array.array[int]], None]) -> None:
-        """Hand the worker's ends to `send` and close them here, whatever happens."""
+    @contextmanager
+    def worker_ends(self) -> Iterator[array.array[int]]:
+        """Lend out the worker's two descriptors; they are closed here afterwards."""
         try:
-            send(array.array("i", [self._worker_socket.fileno(), self._worker_output]))
+            yield array.array("i", [self._worker_socket.fileno(), self._worker_output])
         finally:
             self._worker_socket.close()
             os.close(self._worker_output)

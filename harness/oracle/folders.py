@@ -1,31 +1,25 @@
-"""Scratch folders of workers: made before the fork, gone after the kill.
-
-Pack code may leave anything behind: links, closed folders, thousands of files, paths
-too long to name. Removal follows no link and goes by descriptors.
-"""
+"""Scratch folders of hosts and workers: made before the fork, gone after the kill."""
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
-import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+
+from oracle_workers.folders import remove_tree
 
 PREFIX = "fairtrial-"
 
 
 def make_root(parent: Path | None) -> Path:
-    """Make the private folder of one pack host."""
+    """Make the private folder of one oracle."""
     return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
 
 
 def make(root: Path, name: str) -> Path:
-    """Make the private folder of one worker."""
+    """Make a private folder in it, for a host or for a worker."""
     folder = root / name
     folder.mkdir(mode=0o700)
     return folder
@@ -39,49 +33,4 @@ async def remove(folder: Path) -> None:
         return
     except OSError:
         # A thread, because a pack may have left enough to stall the event loop.
-        await anyio.to_thread.run_sync(remove_tree, folder)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder and everything in it, however deep and however closed.
-
-    Each level's folders are moved up and emptied in turn, so depth costs no stack and
-    no descriptors.
-    """
-    try:
-        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return
-    spare_names = (f"{secrets.token_hex(8)}-{count}" for count in itertools.count())
-    try:
-        while names := os.listdir(root):  # noqa: PTH208
-            for name in names:
-                _empty(root, name, spare_names)
-    finally:
-        os.close(root)
-    folder.rmdir()
-
-
-def _empty(root: int, name: str, spare_names: Iterator[str]) -> None:
-    """Remove one entry; folders inside it come up into the root instead."""
-    if not _is_folder(name, root):
-        os.unlink(name, dir_fd=root)
-        return
-    os.chmod(name, 0o700, dir_fd=root)
-    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
-    try:
-        for entry in os.listdir(inner):  # noqa: PTH208
-            if _is_folder(entry, inner):
-                # Moving a folder needs the right to write its `..`.
-                os.chmod(entry, 0o700, dir_fd=inner)
-                os.rename(entry, next(spare_names), src_dir_fd=inner, dst_dir_fd=root)
-            else:
-                os.unlink(entry, dir_fd=inner)
-    finally:
-        os.close(inner)
-    os.rmdir(name, dir_fd=root)
-
-
-def _is_folder(name: str, parent: int) -> bool:
-    mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
-    return stat.S_ISDIR(mode)
+        await anyio.to_thread.run_sync(remove_tree, str(folder))

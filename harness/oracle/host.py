@@ -7,9 +7,7 @@ and is started again for the next one, a stated number of times; `starts` tells.
 
 from __future__ import annotations
 
-import array
 import itertools
-import secrets
 import socket
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +17,7 @@ import anyio
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import OracleError
-from harness.oracle import folders, orphans, paths
+from harness.oracle import folders, paths
 from harness.oracle.channel import Channel
 from harness.oracle.contracts import (
     HostMode,
@@ -58,6 +56,8 @@ class OracleHost:
         self._limits = limits or WorkerLimits()
         self._scratch_parent = scratch
         self._root: Path | None = None
+        self._scratch: Path | None = None
+        """The part of the root that the present start may write."""
         self._keeper: Keeper | None = None
         self._lock = anyio.Lock()
         self._numbers = itertools.count()
@@ -120,13 +120,20 @@ class OracleHost:
         """
         keeper = await self._living_keeper()
         number = next(self._numbers)
-        session = self._make_session(keeper, number, context, deadline)
+        session = self._make_session(number, deadline)
+        request = canonical_bytes(self._request(session, number, context))
         try:
+            with session.channel.worker_ends() as descriptors:
+                await keeper.ask(request, descriptors)
             await session.born()
+            keeper.below.add(session.pid)
         except OracleFault as fault:
             if fault.kind == "timeout" and anyio.current_time() < deadline:
                 # A worker is born in milliseconds: the host does not answer its door.
                 await keeper.end()
+            raise
+        except BaseException:
+            await session.abort("abandoned")
             raise
         if self._mode == "per_task":
             await session.import_pack()
@@ -144,25 +151,26 @@ class OracleHost:
                     self._exit_statuses[message["session"]] = message["status"]
         return self._exit_statuses.pop(number, None)
 
-    def _make_session(
-        self, keeper: Keeper, number: int, context: SessionContext, deadline: float
-    ) -> OracleSession:
-        assert self._root is not None  # noqa: S101 - a living keeper implies a folder
-        folder = folders.make(self._root, f"session-{number}")
-        channel = Channel(cap=self._limits.output_bytes)
+    def _make_session(self, number: int, deadline: float) -> OracleSession:
+        assert self._scratch is not None  # noqa: S101 - a living keeper implies it
         session = OracleSession(
             self,
             number,
-            channel,
-            folder,
+            Channel(cap=self._limits.output_bytes),
+            folders.make(self._scratch, f"session-{number}"),
             self._deadlines,
             deadline,
             self._sessions.discard,
         )
         self._sessions.add(session)
-        request = {
+        return session
+
+    def _request(
+        self, session: OracleSession, number: int, context: SessionContext
+    ) -> dict[str, Json]:
+        return {
             "session": number,
-            "folder": str(folder),
+            "folder": str(session.folder),
             "context": {
                 "task_id": context.task_id,
                 "seed": context.seed,
@@ -170,12 +178,6 @@ class OracleHost:
                 "timeout_s": self._deadlines.call_s,
             },
         }
-
-        def send(descriptors: array.array[int]) -> None:
-            keeper.ask(canonical_bytes(request), descriptors)
-
-        channel.pass_to(send)
-        return session
 
     async def _living_keeper(self) -> Keeper:
         async with self._lock:
@@ -185,7 +187,6 @@ class OracleHost:
                 raise OracleFault("import", "session", "the host is closed")
             if self._keeper is not None:
                 await self._keeper.end()
-                orphans.end(self._keeper.token)
             if self.starts >= MAX_STARTS:
                 raise OracleFault(
                     "import", "session", f"the pack host died {self.starts} times"
@@ -198,20 +199,20 @@ class OracleHost:
         leash, leash_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         door, door_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with leash_end, door_end:
-            self._keeper = Keeper(leash, door, secrets.token_hex(16))
+            self._keeper = Keeper(leash, door)
             self._keeper.spawn(leash_end, door_end)
-        folder = folders.make(self._root, f"host-{self.starts}")
-        self._keeper.configure(canonical_bytes(self._config(folder)))
+        self._scratch = folders.make(self._root, f"host-{self.starts}")
+        self._keeper.configure(canonical_bytes(self._config(self._scratch)))
         await self._expect("contained", _START_PATIENCE_S)
         await self._expect("ready", self._deadlines.import_s)
         return self._keeper
 
-    def _config(self, folder: Path) -> dict[str, Json]:
+    def _config(self, scratch: Path) -> dict[str, Json]:
         pack = self._pack
         assert pack.backend is not None  # noqa: S101 - checked on entry
         return {
             "mode": self._mode,
-            "folder": str(folder),
+            "folder": str(folders.make(scratch, "import")),
             "pack": {
                 "backend": str(pack.backend),
                 "assertions": str(pack.assertions),
@@ -222,7 +223,7 @@ class OracleHost:
             "containment": {
                 "level": self._level,
                 "limits": self._limits.as_json(),
-                "scratch": str(self._root),
+                "scratch": str(scratch),
                 "readable": paths.readable(pack),
             },
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import os
+import select
 import signal
 import socket
 from collections.abc import Iterator
@@ -18,12 +19,15 @@ import anyio
 from harness.canonical import Json
 from harness.oracle import launch, orphans
 from harness.strict_json import StrictJsonError, decode_document
+from oracle_workers.processes import children
 
 if TYPE_CHECKING:
     from multiprocess.process import BaseProcess
 
 _PACKET_SIZE = 1 << 17
 _END_PATIENCE_S = 6.0
+_LIVING: set[int] = set()
+"""Keepers that this process has running."""
 
 
 class KeeperGoneError(Exception):
@@ -33,40 +37,50 @@ class KeeperGoneError(Exception):
 class Keeper:
     """Leash, door and process of one keeper."""
 
-    def __init__(self, leash: socket.socket, door: socket.socket, token: str) -> None:
+    def __init__(self, leash: socket.socket, door: socket.socket) -> None:
         leash.setblocking(False)
         door.setblocking(False)
         self._leash = leash
         self._door = door
-        self.token = token
         self._process: BaseProcess | None = None
         self._handle = -1
+        self.pid = 0
+        self.below: set[int] = set()
+        """Process ids of the host and of its workers, as far as they are known."""
         self._door_closed = False
 
     def spawn(self, leash_end: socket.socket, door_end: socket.socket) -> None:
         """Start the process with its ends of the two sockets."""
-        self._process = launch.spawn_keeper(leash_end, door_end, self.token)
-        self._handle = os.pidfd_open(self._process.pid)
+        self._process = launch.spawn_keeper(leash_end, door_end)
+        self.pid = self._process.pid or 0
+        _LIVING.add(self.pid)
+        self._handle = os.pidfd_open(self.pid)
 
     def configure(self, config: bytes) -> None:
         """Send the one message that a keeper waits for."""
         self._leash.send(config, socket.MSG_NOSIGNAL)
 
-    def ask(self, request: bytes, descriptors: array.array[int]) -> None:
+    async def ask(self, request: bytes, descriptors: array.array[int]) -> None:
         """Send one packet with descriptors through the door.
 
-        A door that is closed or full is found out by whoever waits for the answer.
+        A door that is closed is found out by whoever waits for the answer.
         """
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
-        try:
-            self._door.sendmsg([request], rights, socket.MSG_NOSIGNAL)
-        except OSError:
-            return
+        while not self._door_closed:
+            try:
+                self._door.sendmsg([request], rights, socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                await anyio.wait_writable(self._door)
+            except OSError:
+                return
+            else:
+                return
 
     async def message(self) -> dict[str, Json]:
         """Wait for the next message of the host; raises KeeperGoneError."""
         while True:
             for message in self.messages():
+                self.below.update(children(self.pid))
                 return message
             if self._door_closed:
                 raise KeeperGoneError
@@ -95,12 +109,10 @@ class Keeper:
         """Tell whether the process runs and still holds the leash."""
         if self._process is None or self._door_closed:
             return False
-        try:
-            return self._leash.recv(1) != b""
-        except BlockingIOError:
-            return self._process.exitcode is None
-        except OSError:
-            return False
+        poll = select.poll()
+        poll.register(self._leash, 0)
+        poll.register(self._door, 0)
+        return not poll.poll(0)
 
     async def end(self) -> None:
         """End the keeper and everything below it; safe to repeat."""
@@ -122,4 +134,5 @@ class Keeper:
             os.close(self._handle)
             process.join()
             process.close()
-            orphans.end(self.token)
+            _LIVING.discard(self.pid)
+            orphans.end(self.below, _LIVING)

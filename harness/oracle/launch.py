@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oracle_workers import start, syscalls
 from oracle_workers.contain import ENVIRONMENT
@@ -23,20 +23,17 @@ if TYPE_CHECKING:
     from multiprocess.process import BaseProcess
 
 _NEEDED_TO_START = ("PYTHONPATH", *start.INTERPRETER_VARIABLES)
-TOKEN_VARIABLE = "FAIRTRIAL_PACK_HOST"  # noqa: S105 - a mark, not a secret
-"""Marks the processes of one host, so that orphans can be told apart."""
 
 
-def spawn_keeper(leash: socket.socket, door: socket.socket, token: str) -> BaseProcess:
+def spawn_keeper(leash: socket.socket, door: socket.socket) -> BaseProcess:
     """Start the keeper of a pack host with its two sockets."""
     import multiprocess
 
     guard_this_process()
-    environment = {**ENVIRONMENT, TOKEN_VARIABLE: token}
     process = multiprocess.get_context("spawn").Process(
-        target=start.run, args=(leash, door, environment), daemon=True
+        target=start.run, args=(leash, door, ENVIRONMENT), daemon=True
     )
-    with _main_set_aside(), _environment_set_aside(environment):
+    with _main_set_aside(), _environment_set_aside():
         process.start()
     return process
 
@@ -58,10 +55,10 @@ def _main_set_aside() -> Iterator[None]:
 
 
 @contextmanager
-def _environment_set_aside(environment: dict[str, str]) -> Iterator[None]:
+def _environment_set_aside() -> Iterator[None]:
     # Nothing else runs meanwhile: this is one step of a single-threaded event loop.
     kept = dict(os.environ)
-    wanted: dict[str, Any] = dict(environment)
+    wanted = dict(ENVIRONMENT)
     wanted |= {name: kept[name] for name in _NEEDED_TO_START if name in kept}
     try:
         os.environ.clear()

@@ -1,40 +1,45 @@
 """Processes of a dead pack host that fell to this process.
 
-Normally the keeper leaves none. If it was itself killed, its descendants are adopted
-here (this process is a child subreaper) and told apart by the mark that their host's
-environment carried, so that no other child of this process is touched.
+Normally a keeper leaves none. If it was itself killed, its descendants are adopted
+here (this process is a child subreaper). They are told apart from this process's own
+children by the mark in their environment, or by a process id known from before.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from harness.oracle.launch import TOKEN_VARIABLE
 from oracle_workers.processes import children
+from oracle_workers.start import MARK
 
 _ROUNDS = 50
+_MARK = "=".join(MARK).encode()
 
 
-def end(token: str) -> int:
-    """Kill and reap adopted processes that carry the token; return how many."""
-    mark = f"{TOKEN_VARIABLE}={token}".encode()
-    ended: set[int] = set()
+def end(known: AbstractSet[int], keepers: AbstractSet[int]) -> int:
+    """Kill and reap adopted pack processes, except living keepers; return how many."""
+    ended = 0
     for _ in range(_ROUNDS):
-        found = [pid for pid in children(os.getpid()) if _carries(pid, mark)]
+        found = [
+            pid
+            for pid in children(os.getpid())
+            if pid not in keepers and (pid in known or _is_marked(pid))
+        ]
         if not found:
             break
         for pid in found:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            ended.add(pid)
-    return len(ended)
+        ended += len(found)
+    return ended
 
 
-def _carries(pid: int, mark: bytes) -> bool:
+def _is_marked(pid: int) -> bool:
     try:
         content = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
-    return mark in content.split(b"\0")
+    return _MARK in content.split(b"\0")

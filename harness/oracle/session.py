@@ -65,8 +65,8 @@ class OracleSession:
     ) -> None:
         self._host = host
         self._number = number
-        self._channel = channel
-        self._folder = folder
+        self.channel = channel
+        self.folder = folder
         self._deadlines = deadlines
         self._deadline = deadline
         self._forget = forget
@@ -126,8 +126,14 @@ class OracleSession:
         return await self._exchange("assertion", {"op": "assertion_names"})
 
     async def close(self) -> None:
-        """End the session and every process of it; safe after a fault, and twice."""
+        """End the session and every process of it; safe after a fault, and twice.
+
+        Raises OracleFault when the worker does not confirm; it is ended all the same.
+        """
         if self._ended is not None:
+            return
+        if anyio.current_time() >= self._deadline:
+            await self._end("closed at the episode's deadline", None)
             return
         try:
             await self._exchange("close", {"op": "close"})
@@ -136,7 +142,7 @@ class OracleSession:
 
     def evidence(self) -> dict[str, Json]:
         """Return captured output, containment and how the session ended."""
-        output = self._channel.output
+        output = self.channel.output
         return {
             "output": output.text,
             "output_bytes": output.total_bytes,
@@ -160,7 +166,7 @@ class OracleSession:
     @property
     def pid(self) -> int:
         """The worker's process id in this process's namespace."""
-        return self._channel.pid
+        return self.channel.pid
 
     async def _exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
         if self._ended is not None:
@@ -182,13 +188,18 @@ class OracleSession:
             raise
 
     async def _timed(self, operation: Operation, request: bytes | None) -> bytes:
-        own = anyio.current_time() + self._deadlines.of(operation)
+        now = anyio.current_time()
+        if now >= self._deadline:
+            raise OracleFault(
+                operation, "timeout", "the episode's time was over; nothing was sent"
+            )
+        own = now + self._deadlines.of(operation)
         nearer = "operation" if own <= self._deadline else "episode"
         with anyio.CancelScope(deadline=min(own, self._deadline)) as scope:
             try:
                 if request is None:
-                    return await self._channel.receive()
-                return await self._channel.exchange(request)
+                    return await self.channel.receive()
+                return await self.channel.exchange(request)
             except ChannelEndedError:
                 raise self._crash(operation) from None
             except OversizeError as error:
@@ -237,18 +248,18 @@ class OracleSession:
         with anyio.CancelScope(shield=True):
             killed = await self._kill_tree()
             self._ended["processes_killed"] = killed
-            self._channel.close()
-            await folders.remove(self._folder)
+            self.channel.close()
+            await folders.remove(self.folder)
         self._forget(self)
 
     async def _kill_tree(self) -> int:
         """Kill the worker and all below it; return how many were below."""
-        handle = self._channel.handle
+        handle = self.channel.handle
         if handle is None:
             return 0
         below = 0
         with anyio.move_on_after(_KILL_PATIENCE_S):
-            tree = DoomedTree(self._channel.pid, handle)
+            tree = DoomedTree(self.channel.pid, handle)
             while handles := tree.strike():
                 below += len(handles)
                 await _wait_and_close(handles)
