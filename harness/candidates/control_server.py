@@ -73,19 +73,22 @@ def _chat(controls: ControlCandidate, data: bytes) -> Response:
 
 
 def load_controls(benchmark: Path, *, seed: int) -> ControlCandidate:
-    """Read a published benchmark; raise SourceError where it cannot be read."""
+    """Read a published benchmark; raise SourceError where there is none."""
     from harness.benchmark.publication import read_rows
+    from harness.benchmark.run_manifest import MANIFEST_FILE, PUBLISHED_FILE
 
-    controls = ControlCandidate(read_rows(benchmark), seed=seed)
-    if not controls.tasks:
+    table = benchmark / PUBLISHED_FILE
+    missing = [p.name for p in (benchmark / MANIFEST_FILE, table) if not p.is_file()]
+    if missing:
         raise SourceError(
-            "eval_source_publication_invalid",
-            "the benchmark holds no task",
+            "eval_source_invalid",
+            "the folder holds no finished publication",
             where=str(benchmark),
-            expected="a folder that `fairtrial publish` has written",
-            recovery="publish the pack again",
+            expected=f"{MANIFEST_FILE} beside {PUBLISHED_FILE}",
+            actual=f"no {' and no '.join(missing)}",
+            recovery="name the folder that `fairtrial publish` has written",
         )
-    return controls
+    return ControlCandidate(read_rows(table), seed=seed)
 
 
 async def serve_controls(controls: ControlCandidate, *, port: int, parent: int) -> None:
