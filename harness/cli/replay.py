@@ -1,0 +1,59 @@
+"""`fairtrial replay RUN`: recompute a finished run from its folder alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.run.replay import Replayed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="a finished run folder")
+    parser.add_argument("--json", action="store_true", help="JSON on stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay; 0 if everything came out equal, 1 if something did not."""
+    from harness.causes import EXIT_ANSWER_IS_NO, EXIT_DONE
+    from harness.run.replay import replay_run
+    from harness.run.seclusion import secluded
+
+    with secluded():
+        replayed = replay_run(arguments.run)
+    if arguments.json:
+        print(json.dumps(_payload(replayed), indent=2, sort_keys=True))
+    else:
+        print(_text(replayed, arguments.run))
+    for difference in replayed.differences:
+        print(difference.as_text(), file=sys.stderr)
+    return EXIT_DONE if replayed.is_equal else EXIT_ANSWER_IS_NO
+
+
+def _payload(replayed: Replayed) -> dict[str, object]:
+    return {
+        "equal": replayed.is_equal,
+        "aggregate_hashes": replayed.aggregate_hashes,
+        "episodes": replayed.episodes,
+        "requests": replayed.requests,
+        "differences": [each.as_report() for each in replayed.differences],
+    }
+
+
+def _text(replayed: Replayed, folder: Path) -> str:
+    verdict = "equal" if replayed.is_equal else "NOT EQUAL"
+    lines = [
+        f"replayed {replayed.episodes} episodes from {replayed.requests} recorded "
+        f"requests of {folder}",
+        *(
+            f"  {alias}  {aggregate}"
+            for alias, aggregate in sorted(replayed.aggregate_hashes.items())
+        ),
+        f"result: {verdict}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,237 @@
+"""One evaluation, from a config to a finished folder.
+
+Gates, evidence, arithmetic, artifacts: in that order and each once. A finished
+folder is replayed instead, an unfinished one goes on with `resume`. Whatever stops a
+run leaves a folder that can be resumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+from harness.benchmark.contamination import assert_plan_unchanged
+from harness.candidates.chat_http import ChatHttpCandidate
+from harness.candidates.request import Endpoint
+from harness.canonical import Json
+from harness.causes import EXIT_DONE, EXIT_OVER_CAP
+from harness.config import EvalConfig
+from harness.errors import CandidateError, FairtrialError, OracleError
+from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.commit import Committer
+from harness.evidence.episode_log import EpisodeLog
+from harness.evidence.folder import FolderState, RunFolder
+from harness.evidence.plan_file import PlanFile, PlannedCandidate
+from harness.oracle.contracts import OracleFault, WorkerDeadlines, WorkerLimits
+from harness.oracle.host import OracleHost
+from harness.run.authorize import Authorized, pass_gates, write_authorized
+from harness.run.collect import Collector, Progress, ResumingCandidate
+from harness.run.publish import publish_run
+from harness.run.replay import replay_run
+from harness.scoring.aggregate import STOPS_OVER_CAP
+from harness.scoring.reading import ScorableTask
+
+Watch = Callable[[Progress], None]
+RenderPage = Callable[[Mapping[str, Json]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that has its report."""
+
+    report: dict[str, Json]
+    replayed: bool
+
+    @property
+    def exit_status(self) -> int:
+        """0, or 9 when too many episodes stopped for a score to stand."""
+        over_cap = STOPS_OVER_CAP in self.report["non_publication_reasons"]
+        return EXIT_OVER_CAP if over_cap else EXIT_DONE
+
+
+def evaluate(
+    config: EvalConfig, *, resume: bool, watch: Watch, render_page: RenderPage
+) -> FinishedRun:
+    """Run, resume or replay; raise the FairtrialError that stops the run."""
+    started = datetime.now(UTC)
+    folder = RunFolder(config.paths.output_dir)
+    if folder.enter(config.eval_config_hash, resume=resume) is FolderState.FINISHED:
+        return FinishedRun(replay_run(folder.path).report, replayed=True)
+    keys = _api_keys(config)
+    folder.create()
+    with folder.lock(started_at=started.isoformat()):
+        authorized = pass_gates(config, folder)
+        write_authorized(folder, config, authorized, now=started)
+        applied = anyio.run(_collect_all, config, folder, authorized, keys, watch)
+        authorized.source.assert_unchanged()
+        report = publish_run(
+            folder, containment=applied, started=started, render_page=render_page
+        )
+    return FinishedRun(report, replayed=False)
+
+
+def _api_keys(config: EvalConfig) -> dict[str, str | None]:
+    """Read every candidate's key; raise CandidateError for one that is not set."""
+    keys: dict[str, str | None] = {}
+    for candidate in config.candidates:
+        name = candidate.api.api_key_env
+        keys[candidate.alias] = key = None if name is None else os.environ.get(name)
+        if name is not None and not key:
+            raise CandidateError(
+                "eval_candidate_credentials_missing",
+                "the environment variable with the key is not set",
+                where=f"candidates[{candidate.alias}].api.api_key_env",
+                expected=f"a key in {name}",
+                actual="unset" if key is None else "empty",
+                recovery=f"export {name}=..., or write `api_key_env: null` for an "
+                "endpoint without a key",
+            )
+    return keys
+
+
+async def _collect_all(
+    config: EvalConfig,
+    folder: RunFolder,
+    authorized: Authorized,
+    keys: Mapping[str, str | None],
+    watch: Watch,
+) -> dict[str, Json]:
+    """Collect every candidate's evidence; return containment as applied."""
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context(
+            CandidateLog.open(folder.file("candidate_io_cache"), writable=True)
+        )
+        episodes, host = await _oracle(config, folder, authorized, stack)
+        plan = stack.enter_context(PlanFile.open(folder.file("eval_plan")))
+        logs = [log.log] if episodes is None else [log.log, episodes.log]
+        async with anyio.create_task_group() as group:
+            group.start_soon(Committer(logs).run)
+            authorized.source.assert_unchanged()
+            assert_plan_unchanged(authorized.plan, config, authorized.source)
+            failure = await _candidates(
+                _Work(config, plan, log, episodes, host, keys, watch)
+            )
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return {} if host is None else host.applied
+
+
+async def _oracle(
+    config: EvalConfig,
+    folder: RunFolder,
+    authorized: Authorized,
+    stack: AsyncExitStack,
+) -> tuple[EpisodeLog | None, OracleHost | None]:
+    pack = authorized.source.pack
+    if pack is None:
+        return None, None
+    episodes = stack.enter_context(
+        EpisodeLog.open(folder.file("tool_trace_cache"), writable=True)
+    )
+    limits = config.limits
+    host = OracleHost(
+        pack.code(),
+        level=config.isolation.level,
+        mode=config.isolation.host,
+        deadlines=WorkerDeadlines(
+            import_s=limits.import_timeout_s,
+            reset_s=limits.reset_timeout_s,
+            call_s=limits.tool_timeout_s,
+            state_s=limits.state_timeout_s,
+            assertion_s=limits.assertion_timeout_s,
+            close_s=limits.close_timeout_s,
+        ),
+        limits=WorkerLimits(**limits.worker.model_dump()),
+    )
+    try:
+        await stack.enter_async_context(host)
+    except OracleFault as fault:
+        raise OracleError(
+            "eval_oracle_session_failed",
+            "the pack host did not start",
+            where=f"pack {pack.pack_id} {pack.version}",
+            expected="a pack that imports within limits.import_timeout_s",
+            actual=str(fault),
+            recovery="`fairtrial pack check` shows what is wrong with the pack",
+        ) from None
+    return episodes, host
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What all candidates of a run share."""
+
+    config: EvalConfig
+    plan: PlanFile
+    log: CandidateLog
+    episodes: EpisodeLog | None
+    host: OracleHost | None
+    keys: Mapping[str, str | None]
+    watch: Watch
+
+
+async def _candidates(work: _Work) -> FairtrialError | None:
+    """Ask one candidate after the other; return what stopped the run."""
+    stops = 0
+    for planned in work.plan.header.candidates:
+        endpoint = Endpoint(**work.config.endpoint(planned.alias))
+        try:
+            stops += await _one_candidate(work, planned, endpoint, stops)
+        except FairtrialError as error:
+            return error
+    return None
+
+
+async def _one_candidate(
+    work: _Work, planned: PlannedCandidate, endpoint: Endpoint, stops_before: int
+) -> int:
+    limits = work.config.limits
+    live = ChatHttpCandidate(
+        endpoint,
+        work.keys[endpoint.alias],
+        candidate_timeout_s=limits.candidate_timeout_s,
+        max_retries=limits.max_retries,
+        recorder=work.log,
+    )
+    task_count = len(work.plan if planned.task_ids is None else planned.task_ids)
+    async with live:
+        collector = Collector(
+            config=work.config,
+            endpoint=endpoint,
+            candidate=ResumingCandidate(live, work.log),
+            plan_identity=work.plan.header.plan_identity,
+            planned=task_count * work.plan.header.trials,
+            episodes=work.episodes,
+            host=work.host,
+            watch=work.watch,
+            stops_before=stops_before,
+        )
+        tasks = map(ScorableTask.of, work.plan.tasks_for(planned))
+        await collector.collect(tasks)
+    return collector.stops
+
+
+def dry_run(config: EvalConfig) -> dict[str, Any]:
+    """Pass every gate, write nothing, ask no candidate (spec 3.1)."""
+    authorized = pass_gates(config, None)
+    plan = authorized.plan
+    return {
+        "status": "preflight_passed",
+        "candidate_network_used": False,
+        "eval_config_hash": config.eval_config_hash,
+        "plan_identity": plan.plan_identity,
+        "authorized_tasks": {
+            alias: len(plan.task_ids_for(alias)) for alias in config.candidate_aliases
+        },
+        "trials": config.eval.trials,
+        "oracle_probed": authorized.source.pack is not None,
+        "publication_allowed": plan.publication_allowed,
+        "non_publication_reasons": list(plan.non_publication_reasons),
+    }
