@@ -53,8 +53,8 @@ def executable_metrics(
     """Return the fourteen executable metrics of one episode, in the spec's order."""
     return (
         _gate_metric("schema_valid_rate", gates["schema_valid"]),
-        _call_rate("tool_name_accuracy", reading, gates["tool_selection"]),
-        _call_rate("argument_accuracy", reading, gates["arguments"]),
+        _call_rate("tool_name_accuracy", reading, gates, by_name=True),
+        _call_rate("argument_accuracy", reading, gates, by_name=False),
         _gate_metric("call_group_accuracy", gates["call_grouping"]),
         _gate_metric("call_order_accuracy", gates["call_ordering"]),
         _gate_metric("required_call_subset_accuracy", gates["tool_selection"]),
@@ -80,11 +80,11 @@ def _gate_metric(
     return not_applicable(metric, _EVIDENCE_MISSING if missing else otherwise)
 
 
-def _call_rate(metric: str, reading: Reading, gate: Gate) -> Metric:
-    expected = len(reading.task.spec.script.gold_calls)
-    if expected and is_evidence_missing(gate):
+def _call_rate(metric: str, reading: Reading, gates: Gates, *, by_name: bool) -> Metric:
+    # Gate 2 tells whether every call turn was answered, or decided before the stop.
+    if is_evidence_missing(gates["arguments"]):
         return not_applicable(metric, _EVIDENCE_MISSING)
-    by_name = gate.gate == "tool_selection"
+    expected = len(reading.task.spec.script.gold_calls)
     matched = sum(
         call.name_matched if by_name else call.arguments_matched
         for turn in reading.judged
