@@ -192,8 +192,7 @@ class _Host:
             _, status = _waitpid(pid, 0)
         except ChildProcessError:
             return
-        if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
-            self._tell({"session": number, "status": os.waitstatus_to_exitcode(status)})
+        self._tell({"session": number, "status": os.waitstatus_to_exitcode(status)})
 
     def _end_strays(self) -> None:
         """Kill and reap children that are no workers: they came from dead ones."""

@@ -34,6 +34,7 @@ def _private_copy(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(name)
     module = importlib.util.module_from_spec(spec)
+    vars(module)["__builtins__"] = OWN_BUILTINS
     spec.loader.exec_module(module)
     return module
 

@@ -16,6 +16,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from oracle_workers import plain_json
+from oracle_workers.own_builtins import OWN_BUILTINS
+
+globals()["__builtins__"] = OWN_BUILTINS
 
 _FUNCTIONS = ("list_tools", "reset", "call_tool", "get_state")
 _DETAIL_SIZE = 2000

@@ -62,7 +62,6 @@ class OracleHost:
         self._lock = anyio.Lock()
         self._numbers = itertools.count()
         self._sessions: set[OracleSession] = set()
-        self._exit_statuses: dict[int, int] = {}
         self.applied: dict[str, Json] = {}
         """Containment as applied; limits that are not enforced say so."""
         self.starts = 0
@@ -119,6 +118,7 @@ class OracleHost:
         Raises OracleFault of operation `import`.
         """
         keeper = await self._living_keeper()
+        keeper.note_exits()
         number = next(self._numbers)
         session = self._make_session(number, deadline)
         request = canonical_bytes(self._request(session, number, context))
@@ -143,13 +143,11 @@ class OracleHost:
         """Tell whether the pack host still runs."""
         return self._keeper is not None and self._keeper.is_alive()
 
-    def exit_status_of(self, number: int) -> int | None:
+    async def exit_status_of(self, number: int) -> int | None:
         """Return how a worker ended, negative for a signal, if the host said so."""
-        if self._keeper is not None:
-            for message in self._keeper.messages():
-                if isinstance(message.get("status"), int):
-                    self._exit_statuses[message["session"]] = message["status"]
-        return self._exit_statuses.pop(number, None)
+        if self._keeper is None:
+            return None
+        return await self._keeper.exit_status_of(number)
 
     def _make_session(self, number: int, deadline: float) -> OracleSession:
         assert self._scratch is not None  # noqa: S101 - a living keeper implies it

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PACKET_SIZE = 1 << 17
 _END_PATIENCE_S = 6.0
+_STATUS_PATIENCE_S = 0.2
+_STATUSES_KEPT = 1000
 _LIVING: set[int] = set()
 """Keepers that this process has running."""
 
@@ -48,6 +50,8 @@ class Keeper:
         self.below: set[int] = set()
         """Process ids of the host and of its workers, as far as they are known."""
         self._door_closed = False
+        self._door_lock = anyio.Lock()
+        self._exit_statuses: dict[int, int] = {}
 
     def spawn(self, leash_end: socket.socket, door_end: socket.socket) -> None:
         """Start the process with its ends of the two sockets."""
@@ -85,6 +89,24 @@ class Keeper:
             if self._door_closed:
                 raise KeeperGoneError
             await anyio.wait_readable(self._door)
+
+    async def exit_status_of(self, session: int) -> int | None:
+        """Return how a worker ended, negative for a signal; None if nobody says."""
+        with anyio.move_on_after(_STATUS_PATIENCE_S):
+            async with self._door_lock:
+                while session not in self._exit_statuses and not self._door_closed:
+                    await anyio.wait_readable(self._door)
+                    self.note_exits()
+        return self._exit_statuses.pop(session, None)
+
+    def note_exits(self) -> None:
+        """Take in which workers ended, so that the door does not fill up."""
+        for message in self.messages():
+            session, status = message.get("session"), message.get("status")
+            if isinstance(session, int) and isinstance(status, int):
+                self._exit_statuses[session] = status
+        while len(self._exit_statuses) > _STATUSES_KEPT:
+            self._exit_statuses.pop(next(iter(self._exit_statuses)))
 
     def messages(self) -> Iterator[dict[str, Json]]:
         """Yield the messages of the host that have arrived, one by one."""

@@ -46,7 +46,7 @@ class HostView(Protocol):
     def is_alive(self) -> bool:
         """Tell whether the pack host still runs."""
 
-    def exit_status_of(self, number: int) -> int | None:
+    async def exit_status_of(self, number: int) -> int | None:
         """Return how a worker ended, if the host said so."""
 
 
@@ -201,7 +201,7 @@ class OracleSession:
                     return await self.channel.receive()
                 return await self.channel.exchange(request)
             except ChannelEndedError:
-                raise self._crash(operation) from None
+                raise await self._crash(operation) from None
             except OversizeError as error:
                 raise OracleFault(operation, "malformed", str(error)) from None
         assert scope.cancelled_caught  # noqa: S101 - the only way to get here
@@ -209,10 +209,10 @@ class OracleSession:
             operation, "timeout", f"no answer at the deadline of the {nearer}"
         )
 
-    def _crash(self, operation: Operation) -> OracleFault:
+    async def _crash(self, operation: Operation) -> OracleFault:
         if not self._host.is_alive():
             return OracleFault(operation, "session", "the pack host is gone")
-        status = self._host.exit_status_of(self._number)
+        status = await self._host.exit_status_of(self._number)
         how = "the worker ended or closed its protocol"
         if status is not None:
             how += f" (exit {status})" if status >= 0 else f" (signal {-status})"
