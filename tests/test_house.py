@@ -229,6 +229,8 @@ def _text_files():
         parts = path.relative_to(ROOT).parts
         if skipped & set(parts) or any(p.endswith("_cache") for p in parts):
             continue
+        if parts[0].startswith("fairtrial-demo"):
+            continue
         if ".hypothesis" in parts or not path.is_file() or path.is_symlink():
             continue
         try:
