@@ -74,8 +74,8 @@ def _chat(controls: ControlCandidate, data: bytes) -> Response:
 
 def load_controls(benchmark: Path, *, seed: int) -> ControlCandidate:
     """Read a published benchmark; raise SourceError where there is none."""
+    from harness.benchmark.commit_marker import MANIFEST_FILE, PUBLISHED_FILE
     from harness.benchmark.publication import read_rows
-    from harness.benchmark.run_manifest import MANIFEST_FILE, PUBLISHED_FILE
 
     table = benchmark / PUBLISHED_FILE
     missing = [p.name for p in (benchmark / MANIFEST_FILE, table) if not p.is_file()]

@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from harness.benchmark.bundled import resolve_pack
+from harness.benchmark.commit_marker import PUBLISHED_FILE
 from harness.benchmark.pack import load_pack
 from harness.benchmark.projection import project_task
 from harness.benchmark.publication import publish, read_rows
-from harness.benchmark.run_manifest import PUBLISHED_FILE
 from harness.candidates.control import ControlCandidate
 from harness.candidates.control_policies import CONTROL_NAMES
 from harness.oracle.certifying import CertifyingOracle

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from harness.benchmark.run_manifest import MANIFEST_FILE, PUBLISHED_FILE
+from harness.benchmark.commit_marker import MANIFEST_FILE, PUBLISHED_FILE
 from harness.benchmark.tables import write_rows
 from harness.candidates.control_process import control_server
 from harness.candidates.control_server import load_controls, main

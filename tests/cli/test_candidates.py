@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmark.run_manifest import MANIFEST_FILE, PUBLISHED_FILE
+from harness.benchmark.commit_marker import MANIFEST_FILE, PUBLISHED_FILE
 from harness.benchmark.tables import write_rows
 from harness.cli.main import main
 from perf.workload import row
