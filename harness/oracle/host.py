@@ -139,6 +139,11 @@ class OracleHost:
             await session.import_pack()
         return session
 
+    @property
+    def keeper_pid(self) -> int:
+        """Process id of the host's keeper, 0 when there is none."""
+        return 0 if self._keeper is None else self._keeper.pid
+
     def is_alive(self) -> bool:
         """Tell whether the pack host still runs."""
         return self._keeper is not None and self._keeper.is_alive()

@@ -68,7 +68,8 @@ class OracleSession:
         self.channel = channel
         self.folder = folder
         self._deadlines = deadlines
-        self._deadline = deadline
+        self.deadline = deadline
+        """The episode's, on anyio's clock."""
         self._forget = forget
         self._ended: dict[str, Json] | None = None
 
@@ -132,7 +133,7 @@ class OracleSession:
         """
         if self._ended is not None:
             return
-        if anyio.current_time() >= self._deadline:
+        if anyio.current_time() >= self.deadline:
             await self._end("closed at the episode's deadline", None)
             return
         try:
@@ -189,13 +190,13 @@ class OracleSession:
 
     async def _timed(self, operation: Operation, request: bytes | None) -> bytes:
         now = anyio.current_time()
-        if now >= self._deadline:
+        if now >= self.deadline:
             raise OracleFault(
                 operation, "timeout", "the episode's time was over; nothing was sent"
             )
         own = now + self._deadlines.of(operation)
-        nearer = "operation" if own <= self._deadline else "episode"
-        with anyio.CancelScope(deadline=min(own, self._deadline)) as scope:
+        nearer = "operation" if own <= self.deadline else "episode"
+        with anyio.CancelScope(deadline=min(own, self.deadline)) as scope:
             try:
                 if request is None:
                     return await self.channel.receive()

@@ -1,6 +1,5 @@
 """Whole sessions: what comes back, and how everything a pack can do wrong is named."""
 
-
 import anyio
 import pytest
 
@@ -255,7 +254,9 @@ def test_pack_that_spoils_its_process_spoils_no_answer(zoo, code):
     async def scenario(session):
         await session.reset()
         await python(session, f"{code}\nresult = {{'done': 1}}")
-        return await session.state_hash(), (await session.call_tool("leak", {}, turn_index=1))
+        return await session.state_hash(), (
+            await session.call_tool("leak", {}, turn_index=1)
+        )
 
     expected = (content_hash({}), {"length": 1})
     if "isinstance = builtins.dict" in code:
@@ -341,7 +342,9 @@ def assert_trace(*, state, trace, task, ctx):
         await session.call_tool("t", {}, turn_index=4)
         return [await session.run_assertion("assert_trace", {}) for _ in range(2)]
 
-    assert [reply.status for reply in zoo.session(scenario, pack=pack)] == ["passed"] * 2
+    assert [reply.status for reply in zoo.session(scenario, pack=pack)] == [
+        "passed"
+    ] * 2
 
 
 def test_assertion_that_leaves_the_process_is_a_fault(zoo):

@@ -15,7 +15,7 @@ from harness.oracle.contracts import (
 from harness.oracle.host import OracleHost
 from oracle_workers.processes import children
 
-BACKEND = '''
+BACKEND = """
 import copy
 import os
 import signal
@@ -48,11 +48,11 @@ def call_tool(name, arguments, *, ctx):
 
 def get_state():
     return copy.deepcopy(STATE)
-'''
-ASSERTIONS = '''
+"""
+ASSERTIONS = """
 def assert_nothing(*, state, trace, task, ctx):
     pass
-'''
+"""
 CLOCK = "2025-03-01T09:30:00+00:00"
 DEADLINES = WorkerDeadlines(
     import_s=20, reset_s=10, call_s=10, state_s=10, assertion_s=10, close_s=10
@@ -86,7 +86,9 @@ class Zoo:
         self.scratch.mkdir()
         self.evidence = None
 
-    def host(self, pack, *, level="process", mode="shared", deadlines=DEADLINES, **limits):
+    def host(
+        self, pack, *, level="process", mode="shared", deadlines=DEADLINES, **limits
+    ):
         """Return a host that is not started yet."""
         return OracleHost(
             pack,
