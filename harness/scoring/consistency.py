@@ -103,6 +103,31 @@ def check_identities(
         task.spec.executable.oracle_verification_identity,
         episode.execution.oracle_verification_identity,
     )
+    _check_declared(check, task.spec.executable, episode.execution)
+
+
+def _check_declared(
+    check: _Check, part: ExecutablePart, evidence: ExecutionEvidence
+) -> None:
+    """Refuse a dependency that the task does not declare, before it is put in."""
+    declared = {
+        d.dependency_index: (
+            d.consumer_call_index,
+            d.consumer_turn_index,
+            d.producer_call_index,
+        )
+        for d in part.dependencies
+    }
+    for outcome in evidence.dependencies:
+        check.equal(
+            f"dependency {outcome.dependency_index}",
+            declared.get(outcome.dependency_index),
+            (
+                outcome.consumer_call_index,
+                outcome.consumer_turn_index,
+                outcome.producer_call_index,
+            ),
+        )
 
 
 def check_evidence(reading: Reading) -> None:
@@ -251,26 +276,8 @@ def _check_dependencies(
         for d in part.dependencies
         if d.consumer_turn_index < asked + int(failed)
     }
-    declared = {
-        d.dependency_index: (
-            d.consumer_call_index,
-            d.consumer_turn_index,
-            d.producer_call_index,
-        )
-        for d in part.dependencies
-    }
-    seen = [o.dependency_index for o in evidence.dependencies]
+    seen = [outcome.dependency_index for outcome in evidence.dependencies]
     check.equal("dependencies reached", sorted(reached), sorted(seen))
-    for outcome in evidence.dependencies:
-        check.equal(
-            f"dependency {outcome.dependency_index}",
-            declared[outcome.dependency_index],
-            (
-                outcome.consumer_call_index,
-                outcome.consumer_turn_index,
-                outcome.producer_call_index,
-            ),
-        )
 
 
 def _check_assertions(
