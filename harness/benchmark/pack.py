@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmark.assertion_specs import AssertionCatalog, read_assertions
+from harness.benchmark.endpoint_config import check_endpoint
 from harness.benchmark.fixtures import Fixtures, HeldOut, read_fixtures, read_held_out
 from harness.benchmark.manifest import PackManifest, read_manifest
 from harness.benchmark.pack_code import PackCode
@@ -110,7 +111,11 @@ def load_pack(path: Path) -> Pack:
     if file is None or manifest is None:
         problems.raise_any()
         raise AssertionError("an unreadable manifest without a problem")
-    tree = read_tree(root, manifest.paths, manifest.docs, problems)
+    declared = dict(manifest.paths)
+    if "endpoint" in manifest.paths:
+        endpoint = read_yaml(manifest.paths["endpoint"], problems)
+        declared |= check_endpoint(endpoint, root) if endpoint is not None else {}
+    tree = read_tree(root, declared, manifest.docs, problems)
     pack = _Loader(root, manifest, file, tree, problems).load()
     problems.raise_any()
     if pack is None:

@@ -75,6 +75,7 @@ def _check(args: argparse.Namespace) -> int:
     )
     from harness.benchmark.templates import expand
     from harness.causes import EXIT_DONE, exit_status
+    from harness.errors import PackError
     from harness.oracle.certifying import CertifyingOracle
 
     pack = load_pack(resolve_pack(args.pack))
@@ -90,10 +91,19 @@ def _check(args: argparse.Namespace) -> int:
 
     certification = anyio.run(certified)
     report = certification.report(pack)
-    print(json.dumps(report, indent=2, sort_keys=True) if args.json else _text(report))
-    _, published = publishable_rows(pack, tasks, certification)
-    refuse_contradictions(published)
-    return EXIT_DONE if certification.gold_eligible else exit_status(NOT_GOLD)
+    refusal: PackError | None = None
+    try:
+        _, published = publishable_rows(pack, tasks, certification)
+        refuse_contradictions(published)
+    except PackError as error:
+        refusal = error
+    gold = certification.gold_eligible and refusal is None
+    if args.json:
+        report["publishing_refused"] = refusal.as_report() if refusal else None
+        print(json.dumps(report, indent=2, sort_keys=True))
+    else:
+        print(_text(report) + (f"\n{refusal}" if refusal else ""))
+    return EXIT_DONE if gold else exit_status(NOT_GOLD)
 
 
 def _text(report: dict[str, Any]) -> str:
