@@ -523,12 +523,40 @@ def test_fault_of_a_foreign_transport_is_named_without_its_words(error, status):
     assert "user:pass" not in exchanged.records.as_text()
 
 
-@pytest.mark.parametrize("base_url", ["ftp://host/v1", "no url", "http://", ""])
+@pytest.mark.parametrize(
+    "base_url", ["ftp://host/v1", "no url", "http://", "http://host:port", ""]
+)
 def test_base_url_that_cannot_be_called_is_refused(base_url):
     with pytest.raises(CandidateError) as caught:
         exchange(base_url)
 
     assert caught.value.code == "eval_candidate_client_invalid"
+
+
+def test_oversize_body_of_a_foreign_transport_is_dropped():
+    def handle(request):
+        return httpx.Response(200, content=b" " * (BODY_CAP_BYTES + 1))
+
+    exchanged = exchange(
+        "http://model.invalid/v1", transport=httpx.MockTransport(handle)
+    )
+
+    assert exchanged.outcome.detail_code == "oversize_body"
+
+
+def test_transport_with_a_blocking_body_is_refused():
+    class Blocking(httpx.SyncByteStream):
+        def __iter__(self):
+            yield b"{}"
+
+    def handle(request):
+        return httpx.Response(200, stream=Blocking())
+
+    exchanged = exchange(
+        "http://model.invalid/v1", transport=httpx.MockTransport(handle)
+    )
+
+    assert exchanged.error.code == "eval_candidate_client_invalid"
 
 
 def test_cancelled_request_leaves_an_attempt_and_no_outcome():
