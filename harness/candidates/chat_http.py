@@ -3,8 +3,8 @@
 One exchange is one request, its bounded retries and its records. One deadline spans
 all attempts: the request's own or what the episode has left, whichever ends first.
 A request is retried only while no completion exists for it, and what was received
-is recorded before anything is decided (`spec/wire-contract.md` A6, `spec/
-executable-evaluator.md` 3.5).
+is recorded before anything is decided (`spec/wire-contract.md` A6,
+`spec/executable-evaluator.md` 3.5).
 """
 
 from __future__ import annotations
