@@ -6,7 +6,6 @@ never measured can look like 0 or 1 (spec 3.13, wire contract B38).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -110,11 +109,3 @@ class MetricSum:
         if len(self._reasons) == 1:
             (reason,) = self._reasons
         return rate(self._metric, self._numerator, self._denominator, reason)
-
-
-def total(metrics: Iterable[Metric], metric: str) -> Metric:
-    """Sum one metric over episodes."""
-    summed = MetricSum(metric)
-    for one in metrics:
-        summed.add(one)
-    return summed.total()
