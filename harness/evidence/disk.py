@@ -8,7 +8,7 @@ machine (no space, no rights, read-only) is an EvidenceError that says what fail
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -65,17 +65,3 @@ def publish_file(temporary: Path, path: Path) -> None:
         os.close(descriptor)
     temporary.replace(path)
     sync_folder(path.parent)
-
-
-def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file so that it is either there complete or not at all.
-
-    An existing file is replaced; raises EvidenceError if the machine refuses.
-    """
-    temporary = temporary_beside(path)
-    with machine_refusals("write a file", path), discarded_on_failure(temporary):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
-            for piece in pieces:
-                stream.write(piece)
-        publish_file(temporary, path)

@@ -384,7 +384,7 @@ def test_a_pipe_is_no_log(path):
 
 @pytest.mark.slow
 def test_a_record_costs_at_most_64_bytes_of_memory(path):
-    count = 100_000
+    count = 100_000  # what the bound is promised for
     write(path, (("first", key(n), {"n": n}, 1) for n in range(count)))
     tracemalloc.start()
     try:
