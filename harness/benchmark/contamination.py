@@ -18,7 +18,8 @@ from harness.benchmark.model_identity import Comparison, IdentityClaim, compare
 from harness.benchmark.report_files import replace_report
 from harness.benchmark.source import VerifiedSource
 from harness.canonical import Json, content_hash
-from harness.config import CandidateSection, EvalConfig
+from harness.config import EvalConfig
+from harness.config.document import CandidateSection
 from harness.errors import ContaminationError, Violation
 
 PLAN_VERSION: Final = "1.0"

@@ -125,7 +125,8 @@ def read_run_manifest(
     for check in _CHECKS:
         check(value)
         passed(check.__name__.removeprefix("_"))
-    raw, published = (_declaration(value, table) for table in TABLES)
+    raw = _declaration(value, "raw")
+    published = _declaration(value, "published")
     passed("publication_contract")
     return RunManifest(actual, value, raw, published)
 

@@ -39,10 +39,10 @@ LIMITS: Final[dict[str, Json]] = {
     "max_stops": 25,
 }
 WORKER: Final[dict[str, Json]] = {
-    "cpu_s": 60,
+    "cpu_s": 30,
     "memory_bytes": 1 << 30,
     "open_files": 64,
-    "processes": 32,
+    "processes": 16,
     "file_bytes": 16 << 20,
     "output_bytes": 10 << 20,
 }
