@@ -179,6 +179,8 @@ def _plain(value: Json) -> Json:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("keys are texts")
         return {key: _plain(item) for key, item in value.items()}
     type_tag(value)
     return value
