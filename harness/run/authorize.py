@@ -11,6 +11,9 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+
+import anyio
 
 from harness.benchmark.contamination import (
     EligiblePlan,
@@ -18,6 +21,7 @@ from harness.benchmark.contamination import (
     write_plan_failure,
     write_plan_report,
 )
+from harness.benchmark.pack_code import PackCode
 from harness.benchmark.projection import project_task
 from harness.benchmark.source import (
     VerifiedSource,
@@ -39,7 +43,8 @@ from harness.evidence.plan_file import (
     PlannedCandidate,
     write_plan,
 )
-from harness.oracle.probe import probe_backend
+from harness.oracle.contracts import WorkerDeadlines, WorkerLimits
+from harness.oracle.probe import ProbeReport, probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def pass_gates(config: EvalConfig, folder: RunFolder | None) -> Authorized:
     ContaminationError after writing the failure file.
     """
     try:
-        source = verify_source(config, probe=probe_backend)
+        source = verify_source(config, probe=partial(_probe, config))
     except SourceError as error:
         if folder is not None:
             write_source_failure(folder.path, config, error)
@@ -73,6 +78,37 @@ def pass_gates(config: EvalConfig, folder: RunFolder | None) -> Authorized:
     if folder is not None:
         write_plan_report(folder.path, plan)
     return Authorized(source, plan)
+
+
+def worker_deadlines(config: EvalConfig) -> WorkerDeadlines:
+    """Return the deadline of each worker operation as the config states it."""
+    limits = config.limits
+    return WorkerDeadlines(
+        import_s=limits.import_timeout_s,
+        reset_s=limits.reset_timeout_s,
+        call_s=limits.tool_timeout_s,
+        state_s=limits.state_timeout_s,
+        assertion_s=limits.assertion_timeout_s,
+        close_s=limits.close_timeout_s,
+    )
+
+
+def worker_limits(config: EvalConfig) -> WorkerLimits:
+    """Return what one worker may use as the config states it."""
+    return WorkerLimits(**config.limits.worker.model_dump())
+
+
+def _probe(config: EvalConfig, code: PackCode) -> ProbeReport:
+    """Import the pack in a throwaway worker, contained as the run will be."""
+    return anyio.run(
+        partial(
+            probe,
+            code,
+            level=config.isolation.level,
+            deadlines=worker_deadlines(config),
+            limits=worker_limits(config),
+        )
+    )
 
 
 def write_authorized(
@@ -95,6 +131,7 @@ def _new_run_id(now: datetime) -> str:
 
 def _header(config: EvalConfig, authorized: Authorized, run_id: str) -> PlanHeader:
     source, plan = authorized.source, authorized.plan
+    planned = _planned(config, plan)
     return PlanHeader(
         schema_version=PLAN_VERSION,
         scope="trace_and_executable" if config.is_executable else "trace",
@@ -106,16 +143,27 @@ def _header(config: EvalConfig, authorized: Authorized, run_id: str) -> PlanHead
         scoring_policy_hash=config.scoring_policy_hash,
         scoring_policy=config.scoring_policy,
         trials=config.eval.trials,
+        task_count=len(planned),
         candidates=tuple(
             PlannedCandidate(
                 alias,
                 config.candidate(alias).canonical_id,
-                plan.task_ids_for(alias),
+                None if set(task_ids) == planned else task_ids,
             )
             for alias in config.candidate_aliases
+            for task_ids in [plan.task_ids_for(alias)]
         ),
         facts=_facts(plan, run_id),
     )
+
+
+def _planned(config: EvalConfig, plan: EligiblePlan) -> set[str]:
+    """Return the ids of all tasks that somebody is asked."""
+    return {
+        task_id
+        for alias in config.candidate_aliases
+        for task_id in plan.task_ids_for(alias)
+    }
 
 
 def _facts(plan: EligiblePlan, run_id: str) -> dict[str, Json]:
@@ -134,14 +182,10 @@ def _facts(plan: EligiblePlan, run_id: str) -> dict[str, Json]:
 
 def _task_specs(config: EvalConfig, authorized: Authorized) -> Iterator[TaskSpec]:
     """Yield the planned tasks in publication order, one row at a time."""
-    source, plan = authorized.source, authorized.plan
-    wanted = {
-        task_id
-        for alias in config.candidate_aliases
-        for task_id in plan.task_ids_for(alias)
-    }
+    source = authorized.source
+    planned = _planned(config, authorized.plan)
     for row in source.rows():
-        if row["task_id"] in wanted:
+        if row["task_id"] in planned:
             yield _task_spec(source, row, executable=config.is_executable)
 
 

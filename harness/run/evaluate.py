@@ -28,9 +28,15 @@ from harness.evidence.commit import Committer
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
-from harness.oracle.contracts import OracleFault, WorkerDeadlines, WorkerLimits
+from harness.oracle.contracts import OracleFault
 from harness.oracle.host import OracleHost
-from harness.run.authorize import Authorized, pass_gates, write_authorized
+from harness.run.authorize import (
+    Authorized,
+    pass_gates,
+    worker_deadlines,
+    worker_limits,
+    write_authorized,
+)
 from harness.run.collect import Collector, Progress, ResumingCandidate
 from harness.run.publish import publish_run
 from harness.run.replay import replay_run
@@ -135,20 +141,12 @@ async def _oracle(
     episodes = stack.enter_context(
         EpisodeLog.open(folder.file("tool_trace_cache"), writable=True)
     )
-    limits = config.limits
     host = OracleHost(
         pack.code(),
         level=config.isolation.level,
         mode=config.isolation.host,
-        deadlines=WorkerDeadlines(
-            import_s=limits.import_timeout_s,
-            reset_s=limits.reset_timeout_s,
-            call_s=limits.tool_timeout_s,
-            state_s=limits.state_timeout_s,
-            assertion_s=limits.assertion_timeout_s,
-            close_s=limits.close_timeout_s,
-        ),
-        limits=WorkerLimits(**limits.worker.model_dump()),
+        deadlines=worker_deadlines(config),
+        limits=worker_limits(config),
     )
     try:
         await stack.enter_async_context(host)

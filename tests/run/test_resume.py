@@ -1,0 +1,116 @@
+"""A killed run goes on where it was and ends as if nothing had happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from harness.errors import ArtifactError
+from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.episode_log import EpisodeLog
+from tests.run.gold_server import CountingControl
+
+COMMAND = [sys.executable, "-m", "harness.cli", "run"]
+
+
+def start(config_file, *words):
+    return subprocess.Popen(
+        [*COMMAND, str(config_file), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def aggregate_hashes(folder):
+    manifest = json.loads((folder / "eval_manifest.json").read_text())
+    return manifest["candidate_aggregates"]
+
+
+class Assassin:
+    """Kills the process under test when its n-th request arrives."""
+
+    def __init__(self, at):
+        self.at = at
+        self.victim = None
+
+    def __call__(self, number):
+        if number == self.at and self.victim is not None:
+            os.kill(self.victim.pid, signal.SIGKILL)
+            self.victim.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executable", [True, False], ids=["executable", "trace"])
+@pytest.mark.parametrize("at", [1, 23, 60])
+def test_killed_run_resumes_to_the_hashes_of_an_undisturbed_one(
+    bench, benchmark, executable, at
+):
+    assassin = Assassin(at)
+    control = CountingControl(benchmark, assassin)
+    with control.served() as server:
+        parts = {"executable": executable, "base_url": server.url}
+        bench.run(bench.config("mixture", name="calm", **parts))
+        control.number = 0
+        control.answered.clear()
+        bench.config("mixture", name="killed", **parts)
+        file = bench.folder / "killed.yaml"
+
+        assassin.victim = start(file)
+        assert assassin.victim.wait(30) == -signal.SIGKILL
+        assassin.victim = None
+        done = start(file, "--resume")
+        out, err = done.communicate(timeout=50)
+
+    assert done.returncode == 0, err
+    assert aggregate_hashes(bench.output("killed")) == aggregate_hashes(
+        bench.output("calm")
+    )
+    recorded = sent_and_completed(bench.output("killed"))
+    assert all(count == 1 for count in recorded.values()), out
+
+
+def sent_and_completed(folder):
+    """How many attempts each completed request took, by request hash."""
+    with CandidateLog.open(folder / "candidate_io_cache.jsonl", writable=False) as log:
+        return {
+            entry.key: log.attempts_made(entry.key)
+            for entry in log.log.entries()
+            if entry.record_type == "completion"
+        }
+
+
+@pytest.mark.slow
+def test_interrupted_episodes_stay_visible_as_crash_evidence(bench, benchmark):
+    assassin = Assassin(30)
+    control = CountingControl(benchmark, assassin)
+    with control.served() as server:
+        bench.config("gold", base_url=server.url)
+        assassin.victim = start(bench.folder / "eval.yaml")
+        assassin.victim.wait(30)
+
+    with EpisodeLog.open(
+        bench.output() / "tool_trace_cache.jsonl", writable=True
+    ) as log:
+        begun = log.interrupted()
+
+    assert begun
+    assert all(episode.attempt == 1 for episode in begun)
+
+
+def test_unfinished_folder_without_resume_is_refused(bench, benchmark):
+    down = CountingControl(benchmark)
+    with down.served() as server:
+        config = bench.config("gold", base_url=server.url)
+        folder = bench.output()
+        folder.mkdir()
+        (folder / "candidate_io_cache.jsonl").touch()
+
+        with pytest.raises(ArtifactError) as caught:
+            bench.run(config)
+
+    assert caught.value.code == "eval_run_unfinished"
+    assert down.number == 0
