@@ -14,7 +14,7 @@ from harness.benchmark.gold_run import open_gold_session
 from harness.benchmark.oracle_access import GoldOracle
 from harness.benchmark.pack_code import PackCode
 
-CALL_TIMEOUT_S: Final = 0.5
+CALL_TIMEOUT_S: Final = 0.1
 _BACKEND: Final = """\
 def list_tools():
     return ["hang"]
