@@ -161,11 +161,11 @@ def _limit_host(limits: Limits) -> dict[str, Any]:
     applied: dict[str, Any] = {
         name: {"value": value, "enforced": True} for name, value in limits.items()
     }
-    if os.getuid() == 0:
+    if not _process_limit_bites():
         applied["processes"] = {
             "value": limits["processes"],
             "enforced": False,
-            "reason": "the kernel exempts root from the limit on processes",
+            "reason": "the kernel does not hold this user to it; root is exempt",
         }
     else:
         # The kernel counts per user, not per worker.
@@ -200,6 +200,24 @@ def _set_limit(kind: int, value: int) -> None:
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
     resource.setrlimit(kind, (value, value))
+
+
+def _process_limit_bites() -> bool:
+    """Try it in a child: one process more than a limit of one."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+            second = os.fork()
+            if second == 0:
+                os._exit(0)
+            os.waitpid(second, 0)
+        except OSError:
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _tasks_of_user() -> int:

@@ -54,7 +54,7 @@ def _try(level: str, scratch: str) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(writer, plain_json.encode(_applied(level, scratch)))
+            _say(writer, level, scratch)
         finally:
             os._exit(0)
     os.close(writer)
@@ -67,27 +67,36 @@ def _try(level: str, scratch: str) -> dict[str, Any]:
     return {"available": False, "missing": "process", "detail": f"ended, {status}"}
 
 
-def _applied(level: str, scratch: str) -> dict[str, Any]:
-    wanted = Containment(level=level, limits=_LIMITS, scratch=scratch, readable=[])
-    try:
-        entered: list[str] = []
-        if level == "namespaces":
+def _say(writer: int, level: str, scratch: str) -> None:
+    """Write the findings, from process 1 of the namespaces where there are any."""
+    entered: list[str] = []
+    if level == "namespaces":
+        try:
             entered = namespaces.enter()
-            _require_children_apart()
+        except UnavailableError as error:
+            os.write(writer, plain_json.encode(_missing(error)))
+            return
+        pid = os.fork()
+        if pid:
+            os.waitpid(pid, 0)
+            return
+    os.write(writer, plain_json.encode(_applied(level, scratch, entered)))
+
+
+def _missing(error: UnavailableError) -> dict[str, Any]:
+    return {"available": False, "missing": error.missing, "detail": error.detail}
+
+
+def _applied(level: str, scratch: str, entered: list[str]) -> dict[str, Any]:
+    wanted = Containment(level=level, limits=_LIMITS, scratch=scratch, readable=[])
+    if entered and os.getpid() != 1:
+        return _missing(UnavailableError("pid namespace", "not the first process"))
+    try:
         applied = contain_host(wanted)
     except UnavailableError as error:
-        return {"available": False, "missing": error.missing, "detail": error.detail}
+        return _missing(error)
     except OSError as error:
         return {"available": False, "missing": "containment", "detail": str(error)}
     if entered:
         applied["namespaces"] = entered
     return {"available": True, "applied": applied}
-
-
-def _require_children_apart() -> None:
-    """Make sure that a child is process 1 of its own namespace."""
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if os.getpid() == 1 else 1)
-    if os.waitpid(pid, 0)[1]:
-        raise UnavailableError("pid namespace", "a child has an ordinary process id")

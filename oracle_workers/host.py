@@ -205,7 +205,8 @@ class _Host:
             try:
                 _kill(stray, signal.SIGKILL)
                 _waitpid(stray, os.WNOHANG)
-            except (ProcessLookupError, ChildProcessError):
+            except OSError:
+                # Gone already; one that may not be killed stays the keeper's.
                 continue
         self._strays = bool(found - known)
 

@@ -48,6 +48,7 @@ class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
         *,
         value: Json = None,
         value_type: str | None = None,
+        sent: bool = True,
     ) -> None:
         self.operation = operation
         self.kind = kind
@@ -56,6 +57,8 @@ class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
         """For `malformed`: the JSON value as it came, None where it is no JSON."""
         self.value_type = value_type
         """Its type tag; the Python type's name where it has no JSON form."""
+        self.sent = sent
+        """False where the worker certainly never got the request."""
         super().__init__(f"{operation} {kind}: {detail}")
 
 

@@ -172,7 +172,10 @@ class OracleSession:
     async def _exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
         if self._ended is not None:
             raise OracleFault(
-                operation, "session", f"the session has ended: {self._ended['how']}"
+                operation,
+                "session",
+                f"the session has ended: {self._ended['how']}",
+                sent=False,
             )
         return await self._guarded(operation, canonical_bytes(request))
 
@@ -192,7 +195,10 @@ class OracleSession:
         now = anyio.current_time()
         if now >= self.deadline:
             raise OracleFault(
-                operation, "timeout", "the episode's time was over; nothing was sent"
+                operation,
+                "timeout",
+                "the episode's time was over; nothing was sent",
+                sent=False,
             )
         own = now + self._deadlines.of(operation)
         nearer = "operation" if own <= self.deadline else "episode"

@@ -188,8 +188,18 @@ def test_nothing_is_sent_when_the_episode_is_over(zoo):
 
     fault = zoo.session(scenario, episode_s=0.3)
 
-    assert fault.kind == "timeout"
-    assert "nothing was sent" in fault.detail
+    assert (fault.kind, fault.sent) == ("timeout", False)
+    assert zoo.evidence["ended"]["kind"] == "timeout"
+
+
+def test_session_at_its_episodes_deadline_closes_without_a_fault(zoo):
+    async def scenario(session):
+        await session.reset()
+        await anyio.sleep_until(session.deadline)
+
+    zoo.session(scenario, episode_s=0.3)
+
+    assert zoo.evidence["ended"]["how"] == "closed at the episode's deadline"
 
 
 def test_other_sessions_and_the_loop_do_not_notice_a_hanging_one(zoo):

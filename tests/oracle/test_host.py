@@ -246,6 +246,68 @@ anyio.run(main)
     assert finished.stdout.strip() == str(script)
 
 
+def test_no_helper_process_inherits_the_evaluators_environment(zoo):
+    pack = write_pack(zoo.folder)
+    program = f"""
+import os
+from pathlib import Path
+import anyio
+from harness.oracle.contracts import PackCode
+from harness.oracle.host import OracleHost
+from oracle_workers.processes import children
+root = Path({str(pack.root)!r})
+pack = PackCode(root, root / "backend.py", None, root / "assertions.py", None)
+async def main():
+    async with OracleHost(pack, level="process", scratch=Path({str(zoo.scratch)!r})):
+        for child in children(os.getpid()):
+            print(Path(f"/proc/{{child}}/environ").read_bytes())
+anyio.run(main)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "CANDIDATE_KEY": "planted-secret"},
+    )
+
+    # The keeper, and the process library's own resource tracker.
+    assert len(finished.stdout.splitlines()) == 2
+    assert "PYTHONHASHSEED=0" in finished.stdout
+    assert "planted" not in finished.stdout
+
+
+def test_daemon_of_a_crashed_worker_is_ended_by_the_host(zoo):
+    pack = write_pack(zoo.folder)
+    report = zoo.folder / "pid"
+    code = f"""
+if os.fork() == 0:
+    os.setsid()
+    with open({str(report)!r}, "w") as stream:
+        stream.write(str(os.getpid()))
+    time.sleep(600)
+while not (os.path.exists({str(report)!r}) and os.path.getsize({str(report)!r})):
+    time.sleep(0.001)
+os._exit(1)
+"""
+
+    async def main():
+        async with zoo.host(pack) as host:
+            session = await host.open_session(TASK, deadline=anyio.current_time() + 30)
+            with pytest.raises(OracleFault):
+                await python(session, code)
+            try:
+                handle = os.pidfd_open(int(report.read_text()))
+            except ProcessLookupError:
+                return
+            with anyio.fail_after(10):
+                await anyio.wait_readable(handle)
+            os.close(handle)
+
+    anyio.run(main)
+
+
 def test_hash_seed_is_fixed(zoo):
     code = "result = {'hash': hash('fairtrial')}"
     plain = subprocess.run(
