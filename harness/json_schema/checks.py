@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.canonical import Json
 from harness.json_schema.patterns import compile_search
-from harness.json_schema.references import resolve
+from harness.json_schema.references import target_of
 from harness.json_schema.values import PYTHON_TYPES, equality_key, type_name
 
 Path = tuple[Any, ...]
@@ -75,14 +75,8 @@ class Compiler:
         return _typed(words, steps, shared)
 
     def _references(self, schema: dict[str, Json]) -> list[Check]:
-        checks = []
-        if "$ref" in schema:
-            target = resolve(self.root, schema["$ref"])
-            if target is None:
-                raise AssertionError("compiled before its definition was accepted")
-            checks.append(self.compile(target.schema))
-        checks.extend(self.compile(part) for part in schema.get("allOf", ()))
-        return checks
+        parts = [*target_of(self.root, schema), *schema.get("allOf", ())]
+        return [self.compile(part) for part in parts]
 
     def _branches(self, schema: dict[str, Json]) -> list[Check]:
         checks = []

@@ -13,7 +13,7 @@ import copy
 from collections.abc import Iterator, Sequence
 
 from harness.canonical import Json
-from harness.json_schema.references import resolve
+from harness.json_schema.references import target_of
 
 Schema = dict[str, Json]
 
@@ -67,11 +67,7 @@ class DefaultFiller:
 def _parts(root: Schema, schemas: Sequence[Schema]) -> Iterator[Schema]:
     for schema in schemas:
         yield schema
-        if "$ref" in schema:
-            target = resolve(root, schema["$ref"])
-            if target is None:
-                raise AssertionError("compiled before its definition was accepted")
-            yield from _parts(root, [target.schema])
+        yield from _parts(root, target_of(root, schema))
         yield from _parts(root, schema.get("allOf", ()))
 
 

@@ -39,6 +39,12 @@ def resolve(root: dict[str, Json], reference: str) -> Target | None:
     return Target(node, path) if isinstance(node, dict) else None
 
 
+def target_of(root: dict[str, Json], schema: dict[str, Json]) -> list[dict[str, Json]]:
+    """Return what an accepted schema's `$ref` leads to: one schema object or none."""
+    target = resolve(root, schema["$ref"]) if "$ref" in schema else None
+    return [] if target is None else [target.schema]
+
+
 def _is_index(key: str) -> bool:
     return (
         key.isascii() and key.isdecimal() and (key == "0" or key[0] != "0")

@@ -88,7 +88,7 @@ def _call_rate(metric: str, reading: Reading, gates: Gates, *, by_name: bool) ->
     matched = sum(
         call.name_matched if by_name else call.arguments_matched
         for turn in reading.judged
-        for call in (turn.match.calls if turn.match is not None else ())
+        for call in turn.calls
     )
     return rate(metric, matched, expected, "metric.no_expected_call")
 

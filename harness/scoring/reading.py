@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.conversation.dependencies import substitute
-from harness.conversation.matching import TurnMatch, match_turn
+from harness.conversation.matching import CallMatch, TurnMatch, match_turn
 from harness.conversation.script import ScriptedTurn
 from harness.conversation.task import ExecutablePart, ScoringPolicy, TaskSpec
 from harness.evidence.episode import Episode, ExecutionEvidence, ObservedTurn
@@ -57,6 +57,11 @@ class TurnReading:
     def index(self) -> int:
         """The turn's position in the script."""
         return self.scripted.turn_index
+
+    @property
+    def calls(self) -> tuple[CallMatch, ...]:
+        """The candidate's calls with their verdicts; () where no message came."""
+        return () if self.match is None else self.match.calls
 
     @property
     def text_matched(self) -> bool:

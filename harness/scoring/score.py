@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from harness.conversation.task import ScoringPolicy, TaskSpec
-from harness.evidence.episode import Episode
+from harness.evidence.episode import Episode, ObservedTurn
 from harness.scoring.consistency import check_evidence, check_identities
 from harness.scoring.executable import SUCCEEDED, executable_gates
 from harness.scoring.failures import failure_records
@@ -92,12 +92,7 @@ def _score(
     )
     part, evidence = reading.executable or (None, None)
     executions = () if evidence is None else evidence.executions
-    calls = [
-        call
-        for turn in reading.judged
-        if turn.match is not None
-        for call in turn.match.calls
-    ]
+    calls = [call for turn in reading.judged for call in turn.calls]
     return TaskScore(
         schema_version=TASK_SCORE_VERSION,
         scope=episode.scope,
@@ -128,7 +123,11 @@ def _score(
         successful_executions=sum(e.status in SUCCEEDED for e in executions),
         expected_dependencies=0 if part is None else len(part.dependencies),
         required_assertions=0 if part is None else len(part.assertions),
-        turns=tuple(_scored_turn(turn) for turn in reading.turns if turn.observed),
+        turns=tuple(
+            _scored_turn(turn, turn.observed)
+            for turn in reading.turns
+            if turn.observed is not None
+        ),
         gates=gates,
         metrics=metrics,
         task_success=success,
@@ -160,17 +159,15 @@ def _companions(reading: Reading) -> tuple[TaskCompanion, ...]:
     return tuple(mark for mark in COMPANIONS if mark in marks)
 
 
-def _scored_turn(turn: TurnReading) -> ScoredTurn:
-    observed, match = turn.observed, turn.match
-    if observed is None:
-        raise AssertionError("only asked turns are scored")
+def _scored_turn(turn: TurnReading, observed: ObservedTurn) -> ScoredTurn:
+    match = turn.match
     return ScoredTurn(
         turn_index=turn.index,
         kind="tool_calls" if turn.scripted.expects_calls else "text",
         call_status=observed.call_status,
         advanced=observed.advanced,
         finish_reason=observed.finish_reason,
-        calls=() if match is None else _scored_calls(turn),
+        calls=_scored_calls(turn, observed),
         group_size_matched=None if match is None else match.group_size_matched,
         text_matched=None
         if match is None or turn.scripted.expects_calls
@@ -181,9 +178,7 @@ def _scored_turn(turn: TurnReading) -> ScoredTurn:
     )
 
 
-def _scored_calls(turn: TurnReading) -> tuple[ScoredCall, ...]:
-    if turn.match is None or turn.observed is None:
-        return ()
+def _scored_calls(turn: TurnReading, observed: ObservedTurn) -> tuple[ScoredCall, ...]:
     gold_names = {call.call_index: call.function_name for call in turn.scripted.calls}
     return tuple(
         ScoredCall(
@@ -204,5 +199,5 @@ def _scored_calls(turn: TurnReading) -> tuple[ScoredCall, ...]:
             schema_failures=match.schema_failures,
             detail=match.detail,
         )
-        for match, call in zip(turn.match.calls, turn.observed.tool_calls, strict=True)
+        for match, call in zip(turn.calls, observed.tool_calls, strict=False)
     )

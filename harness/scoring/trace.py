@@ -51,16 +51,14 @@ def _coverage(
 
 
 def _selection_fault(turn: TurnReading) -> str:
-    match = turn.match
-    if match is None or (not turn.scripted.calls and not match.calls):
-        return ""
-    if not turn.scripted.calls:
-        return "a call on a turn that expects text"
-    named = sum(call.name_matched for call in match.calls)
-    if named < len(match.calls):
-        return f"{len(match.calls) - named} call(s) have no gold call of their name"
-    if named < len(turn.scripted.calls):
-        return f"{len(turn.scripted.calls) - named} gold call(s) were not made"
+    made, expected = len(turn.calls), len(turn.scripted.calls)
+    if not expected:
+        return "a call on a turn that expects text" if made else ""
+    named = sum(call.name_matched for call in turn.calls)
+    if named < made:
+        return f"{made - named} call(s) have no gold call of their name"
+    if named < expected:
+        return f"{expected - named} gold call(s) were not made"
     return ""
 
 
@@ -71,9 +69,7 @@ def _arguments(reading: Reading) -> Gate:
 
 
 def _arguments_fault(turn: TurnReading) -> str:
-    if turn.match is None:
-        return ""
-    matched = sum(call.arguments_matched for call in turn.match.calls)
+    matched = sum(call.arguments_matched for call in turn.calls)
     expected = len(turn.scripted.calls)
     if matched >= expected:
         return ""
@@ -86,7 +82,7 @@ def _schema_valid(reading: Reading) -> Gate:
         return inapplicable(gate)
     made = 0
     for turn in reading.judged:
-        for call in turn.match.calls if turn.match is not None else ():
+        for call in turn.calls:
             made += 1
             if call.schema_failures:
                 reasons = [failure["reason"] for failure in call.schema_failures]

@@ -98,7 +98,9 @@ def cut(raw, status="invalid_json"):
     return made("find", raw=raw, status=status)
 
 
-@pytest.mark.parametrize("raw", ['{"city": "Par', '{"a": [1, 2', "{", '{"a": "\\'])
+@pytest.mark.parametrize(
+    "raw", ['{"city": "Par', '{"a": [1], "b', '{"a": [1, 2', "{", '{"a": "\\']
+)
 def test_arguments_that_end_too_early_are_a_suspected_truncation(raw):
     assert marks(cut(raw), finish="tool_calls") == ("suspected_truncation",)
 

@@ -269,6 +269,19 @@ def test_required_name_may_be_declared_through_references():
     )
 
 
+def test_name_behind_a_broken_reference_is_not_declared():
+    parameters = {
+        "type": "object",
+        "required": ["a"],
+        "allOf": [{"$ref": "#/$defs/none"}],
+    }
+
+    assert failures(parameters) == [
+        ("unresolvable_schema_ref", "$.allOf[0].$ref"),
+        ("required_property_not_declared", "$.required"),
+    ]
+
+
 def test_default_is_checked_through_references():
     parameters = {
         "type": "object",

@@ -11,6 +11,7 @@ from tests.scoring.episodes import (
     End,
     Evidence,
     calls,
+    dependency,
     failing,
     gold,
     made,
@@ -185,6 +186,25 @@ class TestStopAfterAnswers:
         assert outcomes(result)["assertions"] == "passed"
         assert metric(result, "assertion_success_rate") == (2, 2)
         assert not result.task_success
+
+
+LENT = dependency(consumer=1, turn=2, path="title", producer=0)
+BORROWER = task(TALK.script, executable=part("held", dependencies=(LENT,)))
+
+
+class TestDependencyThatWasNotReached:
+    def test_lacks_its_evidence_in_a_stop(self):
+        result = score(BORROWER, FIRST, unavailable(), evidence=Evidence(("failed",)))
+
+        assert is_evidence_missing(result.gate("dependency_resolution"))
+
+    def test_does_not_apply_after_a_mismatch(self):
+        wrong = calls(made("status", book_id="b"))
+        result = score(BORROWER, wrong, evidence=Evidence(("failed",)))
+
+        assert reasons(result)["dependency_resolution"] == (
+            "executable.dependency_resolution.not_applicable"
+        )
 
 
 class TestCandidateFailureBesideABrokenOracle:
