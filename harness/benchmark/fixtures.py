@@ -105,19 +105,29 @@ def _primary_keys(
             for key in dict.fromkeys((f"{_singular(name)}_id", "id"))
             if rows and all(key in row for row in rows)
         ]
-        key = declared or (found[0] if found else None)
-        if key is None:
-            continue
-        texts = [id_text(row[key]) for row in rows if _scalar(row.get(key))]
-        if len(texts) != len(rows) or len(set(texts)) != len(texts):
+        if declared is None and len(found) > 1:
             at.problem(
-                ("primary_keys", name),
-                f"{key!r} does not name every row of {name!r} once",
-                expected="one scalar id a row, no id twice",
+                ("primary_keys",),
+                f"collection {name!r} has two id fields",
+                expected=f"primary_keys.{name}: one of {found}",
             )
+            continue
+        key = declared or (found[0] if found else None)
+        if key is None or not _names_every_row(key, rows):
+            if declared is not None:
+                at.problem(
+                    ("primary_keys", name),
+                    f"{declared!r} does not name every row of {name!r} once",
+                    expected="one scalar id a row, no id twice",
+                )
             continue
         keys[name] = key
     return keys
+
+
+def _names_every_row(key: str, rows: tuple[Row, ...]) -> bool:
+    texts = [id_text(row[key]) for row in rows if _scalar(row.get(key))]
+    return len(texts) == len(rows) == len(set(texts))
 
 
 def _scalar(value: Json) -> bool:

@@ -86,16 +86,15 @@ def read_manifest(file: PackFile, root: Path) -> PackManifest | None:
     value = file.value
     if not file.closed(value, (), {"pack_id", "version"}, _KEYS):
         return None
-    languages = file.texts(value, "languages", ()) or ("en",)
-    language = file.text(value, "default_language", (), languages[0])
-    if language not in languages:
-        file.problem(
-            ("default_language",),
-            "the default language is not one of the languages",
-            expected=f"one of {list(languages)}",
-            actual=language,
-        )
+    languages, language = _languages(file)
     paths = _paths(file, root)
+    prompt = _system_prompt(file, paths)
+    if prompt is None and set(languages) != {"en"}:
+        file.problem(
+            ("languages",),
+            "a pack in another language than English needs its own system prompt",
+            expected="system_prompt or system_prompt_path",
+        )
     return PackManifest(
         pack_id=_token(file, "pack_id", _PACK_ID),
         version=_token(file, "version", _VERSION),
@@ -104,7 +103,7 @@ def read_manifest(file: PackFile, root: Path) -> PackManifest | None:
         absent_ids=_absent_ids(file),
         languages=languages,
         default_language=language,
-        system_prompt=_system_prompt(file, paths),
+        system_prompt=prompt,
         wording=read_wording(
             file,
             value.get("assistant_turn_templates", {}),
@@ -114,6 +113,20 @@ def read_manifest(file: PackFile, root: Path) -> PackManifest | None:
         tool_names_exempt=_exempt_names(file),
         docs=_docs(file, root),
     )
+
+
+def _languages(file: PackFile) -> tuple[tuple[str, ...], str]:
+    stated = file.text(file.value, "default_language", ())
+    languages = file.texts(file.value, "languages", ()) or (stated or "en",)
+    language = stated or languages[0]
+    if language not in languages:
+        file.problem(
+            ("default_language",),
+            "the default language is not one of the languages",
+            expected=f"one of {list(languages)}",
+            actual=language,
+        )
+    return languages, language
 
 
 def read_wording(file: PackFile, value: Json, path: YamlPath) -> Wording:

@@ -191,6 +191,8 @@ def _write(
     try:
         write_rows(work / RAW_FILE, raw)
         write_rows(work / PUBLISHED_FILE, published)
+        for name in (RAW_FILE, PUBLISHED_FILE):
+            _wait_for_disk(work / name)
         write_json(work / REPORT_FILE, certification.report(pack))
         _refuse_changed_pack(pack)
         manifest = run_manifest(
@@ -208,10 +210,19 @@ def _write(
         write_json(work / MANIFEST_FILE, manifest)
         refuse_existing(output)
         work.rename(output)
+        _wait_for_disk(output.parent)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
     return manifest
+
+
+def _wait_for_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _refuse_changed_pack(pack: Pack) -> None:

@@ -100,7 +100,7 @@ def test_symbolic_link_is_refused(tmp_path):
         ({"absent_ids": {"things": "X"}}, "no collection 'things'"),
         ({"primary_keys": {"items": "kind"}}, "does not name every row"),
         ({"confirmation": {"word": "x"}}, "unknown key 'word'"),
-        ({"default_language": "de"}, "not one of the languages"),
+        ({"languages": ["en"], "default_language": "de"}, "not one of the languages"),
         ({"languages": ["en", "de"]}, "no wording for language 'de'"),
         ({"system_prompt_path": "p.txt"}, "exclude each other"),
         ({"docs": "nowhere"}, "names no folder"),
@@ -268,6 +268,35 @@ def test_primary_key_is_found_by_convention_or_named(tmp_path):
         "codes": "code",
         "items": "item_id",
     }
+
+
+def test_two_id_fields_need_a_primary_key(tmp_path):
+    fixtures = {"entries": [{"entry_id": 1, "id": 2}], **FIXTURES}
+
+    assert "two id fields" in _only(problems_of(tmp_path, fixtures=fixtures))
+
+
+def test_id_field_that_repeats_is_no_key(tmp_path):
+    fixtures = {"entries": [{"id": 1}, {"id": 1}], **FIXTURES}
+
+    assert loaded(tmp_path, fixtures=fixtures).fixtures.primary_keys == {
+        "items": "item_id"
+    }
+
+
+def test_other_language_needs_its_own_prompt_and_words(tmp_path):
+    made = template(user_turn_templates={"de": "Zeig {item_id}."})
+    manifest = {"default_language": "de", "system_prompt": None}
+
+    write_pack(tmp_path, made, manifest=manifest)
+    path = tmp_path / "manifest.yaml"
+    path.write_text(path.read_text().replace("system_prompt: null\n", ""))
+    with pytest.raises(PackError) as caught:
+        load_pack(tmp_path)
+
+    problems = [violation.problem for violation in caught.value.violations]
+    assert "system prompt" in problems[0]
+    assert "no wording for final_answer in 'de'" in problems[1]
 
 
 _ENDPOINT = {
