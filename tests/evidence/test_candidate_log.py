@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -228,6 +229,28 @@ def test_an_order_that_no_run_produces_is_refused(path, lines):
     relabelled(path, *lines)
     with pytest.raises(EvidenceError, match=f"record {len(lines)}, byte offset"):
         CandidateLog.open(path, writable=False)
+
+
+def bytes_read_by_this_process():
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(lines[0].removeprefix("rchar: "))
+
+
+def test_opening_reads_the_file_once(log, path):
+    large = "x" * 100_000
+    for turn in range(60):
+        asked = request(turn, text=large)
+        log.request(asked)
+        log.attempt(asked.request_hash, attempt(0, body=large))
+        log.outcome(completion(asked.request_hash, large))
+    log.close()
+    size = path.stat().st_size
+    before = bytes_read_by_this_process()
+    CandidateLog.open(path, writable=True).close()
+    read = bytes_read_by_this_process() - before
+
+    assert size > 18_000_000
+    assert size <= read <= size + 10_000
 
 
 def test_outcomes_stream_in_one_pass(log, path):

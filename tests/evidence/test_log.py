@@ -171,6 +171,7 @@ def test_sync_counts_what_it_did(path):
 class TestTornTail:
     """An unterminated last line is set aside, wherever it was cut."""
 
+    @pytest.mark.slow
     def test_a_cut_at_every_byte_of_the_last_record_is_recovered(self, path):
         whole = write(path)
         start = whole.rindex(b"\n", 0, -1) + 1

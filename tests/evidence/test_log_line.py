@@ -123,6 +123,7 @@ def test_a_format_whose_fields_do_not_surround_the_payload_is_refused():
         LogFormat("x", ("a",), "key", None, "eval_artifact_invalid", "y")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXT, VALUES, max_size=5))
 def test_joined_canonical_texts_are_canonical(value):
     parts = [(name, canonical_bytes(item)) for name, item in value.items()]

@@ -91,6 +91,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_rows_read_back_as_they_were_written(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("table") / "t.parquet"
