@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from harness.benchmark.pack import Pack, load_pack
 from harness.benchmark.pack_code import PackCode
 from harness.benchmark.pack_tree import FINGERPRINT_OWN, FINGERPRINT_V1
 from harness.benchmark.run_manifest import RunManifest
 from harness.canonical import Json, content_hash, hash_file
-from harness.config import ConfigPaths
+from harness.config import ConfigPaths, EvalConfig
 from harness.errors import PackError, SourceError
 
 INTERFACE: Final = ("call_tool", "get_state", "list_tools", "reset")
+IsolationLevel = Literal["process", "confined", "namespaces"]
 FILE_MAP: Final = "file-map"
 """How a pack is settled whose fingerprint algorithm is unknown."""
 
@@ -42,7 +43,11 @@ class ProbeAnswer(Protocol):
         """What `list_tools` returned."""
 
 
-Probe = Callable[[PackCode], ProbeAnswer]
+class Probe(Protocol):
+    """Imports a pack in a throwaway worker under a containment level."""
+
+    def __call__(self, pack: PackCode, *, level: IsolationLevel) -> ProbeAnswer:
+        """Return what the worker found; a broken pack is an answer too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,13 @@ class CheckedOracle:
 
 
 def check_oracle(
-    paths: ConfigPaths,
+    config: EvalConfig,
     manifest: RunManifest,
     probe: Probe | None,
     passed: Callable[[str], None],
 ) -> CheckedOracle:
     """Load the pack and compare it with the manifest; raise SourceError."""
+    paths = config.paths
     pack = _load(paths)
     algorithm = _check_fingerprint(pack, manifest)
     passed("oracle_pack")
@@ -83,7 +89,7 @@ def check_oracle(
     passed("oracle_resource")
     probed = probe is not None and pack.oracle_kind == "python"
     if probe is not None and probed:
-        _check_interface(pack, probe(pack.code()))
+        _check_interface(pack, probe(pack.code(), level=config.isolation.level))
         passed("oracle_interface")
     resource = pack.manifest.paths[role]
     identity: dict[str, Json] = {

@@ -191,7 +191,7 @@ def verify_source(config: EvalConfig, *, probe: Probe | None = None) -> Verified
     inventory = tables.check_rows(checks.append)
     oracle = None
     if config.is_executable:
-        oracle = check_oracle(paths, manifest, probe, checks.append)
+        oracle = check_oracle(config, manifest, probe, checks.append)
     checks.append("translation_lineage")
     exposures = inventory()
     checks.append("model_exposure")
