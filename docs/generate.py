@@ -69,8 +69,6 @@ _ARTIFACTS: Final = {
     "tool_trace_cache": "whole episodes; append-only",
     "eval_report": "the aggregate of every candidate, and whether it may be published",
     "eval_task_results": "one row for each episode: verdicts, owner, cost",
-    "eval_record": "what makes two runs comparable: protocol, decoding, conditions, "
-    "versions",
     "report": "the report for people, in one file",
 }
 

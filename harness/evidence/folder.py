@@ -34,7 +34,6 @@ ARTIFACT_FILES: Final[dict[str, str]] = {
     "tool_trace_cache": EPISODE_LOG.file_name,
     "eval_report": "eval_report.json",
     "eval_task_results": "eval_task_results.parquet",
-    "eval_record": "eval_record.json",
     "report": "report.html",
 }
 """File names of a run folder, the manifest apart, in the order of writing."""

@@ -1,17 +1,19 @@
 """What a person reads in `eval_report.json`, worked out once for every renderer.
 
 A view holds integers and reasons, never a bare rate: a ratio without a denominator
-says why it has none. Text and HTML show the same view, so they cannot disagree.
+says why it has none. Text and HTML show the same view, so they cannot disagree, and
+the view of a stored report equals that of a fresh one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from harness.canonical import Json
 from harness.causes import CAUSES
+from harness.scoring.aggregate import Companions
 
 HEADLINE: Final = "task_success_rate"
 HEADLINE_WITHOUT_STOPS: Final = "task_success_rate_without_stops"
@@ -71,7 +73,7 @@ class CandidateView:
     ledger: tuple[Blame, ...]
     """Stops first, then what the candidate owns; the most frequent first."""
     metrics: tuple[tuple[str, Ratio], ...]
-    """All but the two headline rates, in the report's order."""
+    """All but the two headline rates, by name."""
     companions: tuple[tuple[str, int], ...]
 
 
@@ -153,8 +155,11 @@ def _candidate(payload: Mapping[str, Json]) -> CandidateView:
                 key=lambda blame: (not blame.is_stop, -blame.count, blame.cause),
             )
         ),
-        metrics=tuple(metrics.items()),
-        companions=tuple(payload["companions"].items()),
+        metrics=tuple(sorted(metrics.items())),
+        companions=tuple(
+            (field.name, payload["companions"][field.name])
+            for field in fields(Companions)
+        ),
     )
 
 

@@ -36,7 +36,17 @@ def candidate(alias="gold", *, task_count=5, successful=5, stops=0, **fields):
             "task_success_rate": ratio(successful, task_count),
             "task_success_rate_without_stops": ratio(successful, task_count - stops),
         },
-        "companions": {"planned": task_count, "stops": stops, "timeouts": 0},
+        "companions": {
+            "planned": task_count,
+            "stops": stops,
+            "timeouts": 0,
+            "turn_limit_stops": 0,
+            "suspected_call_markup": 0,
+            "suspected_truncation": 0,
+            "serving_parse_loss": 0,
+            "arguments_empty": 0,
+            "stops_after_mismatch": 0,
+        },
     }
     return payload | fields
 

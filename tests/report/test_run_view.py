@@ -1,5 +1,7 @@
 """A view keeps counts and never rounds a miss away."""
 
+import json
+
 import pytest
 
 from harness.report.run_view import Ratio, view_run
@@ -74,3 +76,11 @@ def test_report_without_a_field_is_refused():
 
     with pytest.raises(KeyError, match="publication_allowed"):
         view_run(payload)
+
+
+def test_view_of_a_stored_report_is_that_of_a_fresh_one():
+    fresh = report(candidate(), candidate("words"))
+
+    stored = json.loads(json.dumps(fresh, sort_keys=True))
+
+    assert view_run(stored) == view_run(fresh)
