@@ -290,6 +290,8 @@ _SETUP = {
     "eval_trace_scoring_policy_unsupported": "A policy nobody can apply.",
     "eval_trace_aggregation_invalid": "Scores that do not make one run.",
     "eval_artifact_invalid": "An artifact cannot be read or does not follow.",
+    "eval_predictions_invalid": "Recorded predictions cannot be read or scored.",
+    "eval_predictions_drift": "A file is not the one whose hash was declared.",
     "eval_runner_invalid": "The runner was asked for the impossible.",
     "eval_runner_mode_unsupported": "The runner does not serve this mode.",
     "eval_cli_runtime_failed": "The machine refused: disk, memory or rights.",
