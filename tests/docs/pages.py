@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 SHELLS = {"sh", "bash", "shell", "console", "zsh"}
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<kind>run|command): (?P<name>[a-z-]+) -->\n+)?"
+    r"(?:^<!-- (?P<kind>run|command|shows): (?P<name>[a-z-]+) -->\n+)?"
     r"^```(?P<language>[a-z]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -37,6 +37,15 @@ def blocks(page):
     return [
         Block(name_of(page), m["kind"], m["name"], m["language"], m["text"].strip())
         for m in _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+
+def scenario_blocks(page, scenario):
+    """Return what a page runs and shows in one scenario, in reading order."""
+    return [
+        block
+        for block in blocks(ROOT / page)
+        if block.name == scenario and block.kind in ("run", "shows")
     ]
 
 

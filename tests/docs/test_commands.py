@@ -1,4 +1,4 @@
-"""Every shell block of the documentation is run, in the order of one table."""
+"""Every shell block is run in the order of one table, and prints what pages show."""
 
 import os
 import shlex
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.docs.pages import ROOT, shell_blocks
+from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
 
 SCENARIOS = {
     "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
@@ -77,9 +77,11 @@ def environment(tmp_path):
 def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
     work = tmp_path / "work"
     work.mkdir()
+    printed = ""
     for page in SCENARIOS[scenario]:
-        for block in shell_blocks():
-            if (block.page, block.name) != (page, scenario):
+        for block in scenario_blocks(page, scenario):
+            if block.kind == "shows":
+                assert f"{block.text}\n" in printed, f"{page} shows what is not printed"
                 continue
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", block.text],
@@ -90,5 +92,5 @@ def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
                 timeout=90,
                 check=False,
             )
-
             assert done.returncode == 0, f"{page}\n{block.text}\n{done.stderr}"
+            printed = done.stdout
