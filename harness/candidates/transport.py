@@ -112,16 +112,12 @@ class HttpTransport(httpx.AsyncBaseTransport):
 
     async def send(self, origin: Origin, data: bytes) -> WireResponse:
         """Send the bytes of one request and return the whole response."""
-        connection = await self._take_idle(origin)
-        if connection is not None:
-            try:
-                return await self._exchange(origin, connection, data)
-            except NoResponseError:
-                # The server closed it while it was idle or as we wrote. Nothing was
-                # answered, so one fresh connection may carry the same attempt.
-                pass
+        # A kept connection that dies unanswered is not replaced here: the server may
+        # have generated a completion, so a second send is a second attempt and has
+        # to be recorded as one.
+        connection = await self._take_idle(origin) or await self._connect(origin)
         try:
-            return await self._exchange(origin, await self._connect(origin), data)
+            return await self._exchange(origin, connection, data)
         except NoResponseError as error:
             raise CutResponse(str(error), status=None, partial=b"") from None
 

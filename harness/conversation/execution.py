@@ -211,36 +211,27 @@ class LiveOracle:
     async def _run(
         self, execution: Execution, turn_index: int, call: ToolCall
     ) -> tuple[Execution, End | None]:
+        """Run one call; a mutating one stands between two state hashes."""
         name = str(call.function_name)
         mutates = self._policies[name].mutates
         started = anyio.current_time()
-        before = None
-        if mutates:
-            try:
-                before = await self.session.state_hash()
-            except OracleFault as fault:
-                return self._faulted(execution, fault, mutates=False, started=started)
+        try:
+            before = await self.session.state_hash() if mutates else None
+        except OracleFault as fault:
+            return self._faulted(execution, fault, "not_started", started)
         try:
             result = await self.session.call_tool(
                 name, dict(call.parsed_arguments or {}), turn_index=turn_index
             )
         except OracleFault as fault:
-            commit: StateCommit = "not_applicable"
-            after = None
-            if mutates:
-                commit, after = await self._commit(before)
+            commit, after = await self._commit(before, mutates=mutates)
+            if not fault.sent:
+                commit = "not_started"
             execution = replace(
-                execution,
-                state_commit=commit,
-                state_before_hash=before,
-                state_after_hash=after,
+                execution, state_before_hash=before, state_after_hash=after
             )
-            return self._faulted(
-                execution, fault, mutates=commit == "unknown", started=started
-            )
-        commit, after = "not_applicable", None
-        if mutates:
-            commit, after = await self._commit(before)
+            return self._faulted(execution, fault, commit, started)
+        commit, after = await self._commit(before, mutates=mutates)
         status, end = _judge(result, commit)
         done = replace(
             execution,
@@ -255,7 +246,12 @@ class LiveOracle:
         )
         return done, end
 
-    async def _commit(self, before: str | None) -> tuple[StateCommit, str | None]:
+    async def _commit(
+        self, before: str | None, *, mutates: bool
+    ) -> tuple[StateCommit, str | None]:
+        """Say whether the state moved; unknown when nobody can read it any more."""
+        if not mutates:
+            return "not_applicable", None
         try:
             after = await self.session.state_hash()
         except OracleFault:
@@ -263,13 +259,18 @@ class LiveOracle:
         return ("not_committed" if after == before else "committed"), after
 
     def _faulted(
-        self, execution: Execution, fault: OracleFault, *, mutates: bool, started: float
+        self,
+        execution: Execution,
+        fault: OracleFault,
+        commit: StateCommit,
+        started: float,
     ) -> tuple[Execution, End]:
-        status, end = self._fault_status(fault, unknown=mutates)
+        status, end = self._fault_status(fault, commit)
         malformed = fault.kind == "malformed"
         faulted = replace(
             execution,
             status=status,
+            state_commit=commit,
             malformed_result=fault.value if malformed else None,
             malformed_result_type=fault.value_type if malformed else None,
             reason_code=f"tool_execution.{status}",
@@ -279,9 +280,9 @@ class LiveOracle:
         return faulted, ended(end, str(fault))
 
     def _fault_status(
-        self, fault: OracleFault, *, unknown: bool
+        self, fault: OracleFault, commit: StateCommit
     ) -> tuple[ExecutionStatus, EpisodeStatus]:
-        if unknown:
+        if commit == "unknown":
             return "unknown_commit_state", "unknown_commit_state"
         if fault.kind == "malformed":
             return "malformed_result", "oracle_result_malformed"

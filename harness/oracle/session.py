@@ -80,7 +80,11 @@ class OracleSession:
     async def call_tool(
         self, name: str, arguments: dict[str, Json], *, turn_index: int
     ) -> dict[str, Json]:
-        """Run one tool call; raises OracleFault, `malformed` for a non-object."""
+        """Run one tool call; raises OracleFault, `malformed` for a non-object.
+
+        A non-object that came whole does not end the session: the state after the
+        call can still be read, so its commit need not stay unknown.
+        """
         request = {
             "op": "call_tool",
             "name": name,
@@ -88,7 +92,9 @@ class OracleSession:
             "turn_index": turn_index,
         }
         value = await self._exchange("call", request)
-        return await self._object("call", value)
+        if isinstance(value, dict):
+            return value
+        raise _no_object("call", value)
 
     async def state_hash(self) -> str:
         """Return the content hash of the backend's state; raises OracleFault."""
@@ -228,15 +234,7 @@ class OracleSession:
     async def _object(self, operation: Operation, value: Json) -> dict[str, Json]:
         if isinstance(value, dict):
             return value
-        raise await self._fail(
-            OracleFault(
-                operation,
-                "malformed",
-                f"a JSON object is expected, got {type_tag(value)}",
-                value=value,
-                value_type=type_tag(value),
-            )
-        )
+        raise await self._fail(_no_object(operation, value))
 
     async def _fail(self, fault: OracleFault) -> OracleFault:
         await self._end("fault", fault)
@@ -273,6 +271,16 @@ class OracleSession:
             tree.finish()
             await anyio.wait_readable(handle)
         return below
+
+
+def _no_object(operation: Operation, value: Json) -> OracleFault:
+    return OracleFault(
+        operation,
+        "malformed",
+        f"a JSON object is expected, got {type_tag(value)}",
+        value=value,
+        value_type=type_tag(value),
+    )
 
 
 async def _wait_and_close(handles: list[int]) -> None:

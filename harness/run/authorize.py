@@ -43,7 +43,7 @@ from harness.evidence.plan_file import (
     PlannedCandidate,
     write_plan,
 )
-from harness.oracle.contracts import WorkerDeadlines, WorkerLimits
+from harness.oracle.contracts import IsolationLevel, WorkerDeadlines, WorkerLimits
 from harness.oracle.probe import ProbeReport, probe
 
 
@@ -98,13 +98,13 @@ def worker_limits(config: EvalConfig) -> WorkerLimits:
     return WorkerLimits(**config.limits.worker.model_dump())
 
 
-def _probe(config: EvalConfig, code: PackCode) -> ProbeReport:
+def _probe(config: EvalConfig, pack: PackCode, *, level: IsolationLevel) -> ProbeReport:
     """Import the pack in a throwaway worker, contained as the run will be."""
     return anyio.run(
         partial(
             probe,
-            code,
-            level=config.isolation.level,
+            pack,
+            level=level,
             deadlines=worker_deadlines(config),
             limits=worker_limits(config),
         )
