@@ -12,6 +12,7 @@ from harness.conversation.script import (
 from harness.errors import ConversationError
 from harness.evidence.episode import CandidateResponse, ToolCall
 
+
 def seed() -> tuple[dict[str, object], ...]:
     return (
         {"role": "system", "content": "Library desk."},
@@ -76,9 +77,7 @@ def response(call_id: str = "call_1") -> CandidateResponse:
     )
 
 
-def release(
-    call_id: str = "call_1", user_message: str | None = "And BK-2?"
-) -> Release:
+def release(call_id: str = "call_1", user_message: str | None = "And BK-2?") -> Release:
     return Release(
         0, "recorded_result", (ReleasedResult(call_id, '{"in":true}'),), user_message
     )
