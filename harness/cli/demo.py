@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     import anyio
 
     from harness.benchmark.publication import refuse_existing
-    from harness.report.run_summary import render_run
+    from harness.report.overview import render_overview
     from harness.run.replay import replay_run
 
     folder = arguments.output or next(_free_names())
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(finished.report, indent=2, sort_keys=True))
     else:
-        print(render_run(finished.report, str(folder / "run")))
+        print(render_overview(finished.report))
         print(_next_steps(folder, replayed))
     return finished.exit_status if replayed.is_equal else 1
 
@@ -125,6 +125,8 @@ def _next_steps(folder: Path, replayed: Replayed) -> str:
     verdict = "equal hashes" if replayed.is_equal else "DIFFERENT HASHES"
     return "\n".join(
         [
+            "",
+            "gold answers as published; each other control makes one declared mistake.",
             f"Replayed {replayed.episodes} episodes without network, key, pack or "
             f"worker: {verdict}.",
             "",
