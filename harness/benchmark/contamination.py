@@ -130,15 +130,9 @@ class EligiblePlan:
     @cached_property
     def plan_identity(self) -> str:
         """The content hash of the plan; task id lists count by number and hash."""
-        head = {
-            key: value
-            for key, value in self._head().items()
-            if key not in {"publication_allowed"}
-        }
         return content_hash(
             {
-                **head,
-                "publication_allowed": self.publication_allowed,
+                **self._head(),
                 "exposures": [exposure.identity() for exposure in self.exposures],
                 "candidates": [c.identity() for c in self.candidates],
                 "common": _list_identity(self.common),

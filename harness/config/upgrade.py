@@ -166,7 +166,9 @@ def _limits(result: Upgrade) -> None:
         "older evaluators had no such limit",
     )
     result.put(
-        ("limits", "worker"), dict(WORKER), "chosen: older evaluators set no limits"
+        ("limits", "worker"),
+        dict(WORKER),
+        "older evaluators set no limits; these are ours",
     )
 
 
