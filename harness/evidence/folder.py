@@ -39,6 +39,15 @@ ARTIFACT_FILES: Final[dict[str, str]] = {
 """File names of a run folder, the manifest apart, in the order of writing."""
 _BOUND: Final = ("resolved_eval_config.json", "eval_report.json", MANIFEST_FILE)
 """JSON files that name the config they belong to."""
+_GATE_FILES: Final = frozenset(
+    {
+        "source_verification_report.json",
+        "source_verification_failure.json",
+        "contamination_report.json",
+        "contamination_failure.json",
+    }
+)
+"""Written and replaced by the gates; alone they leave nothing to resume."""
 _SCAFFOLD: Final = re.compile(re.escape(LOCK_FILE) + r"|\..+\.tmp|.+\.torn-[0-9]+")
 
 
@@ -75,7 +84,7 @@ class RunFolder:
         with machine_refusals("look at the output folder", self.path):
             if not self.path.exists():
                 return FolderState.ABSENT
-            names = {entry.name for entry in self.path.iterdir()}
+            names = {entry.name for entry in self.path.iterdir()} - _GATE_FILES
         if MANIFEST_FILE in names:
             return FolderState.FINISHED
         if not names.isdisjoint(ARTIFACT_FILES.values()):
