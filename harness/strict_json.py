@@ -76,6 +76,11 @@ def decode_document(
     return value
 
 
+def is_past_parser_depth(text: str) -> bool:
+    """Tell whether a plain parser of CPython 3.11 gives the text up for its nesting."""
+    return _too_deep_at(text) is not None
+
+
 def has_unpaired_surrogate(text: str) -> bool:
     """Tell whether the text cannot be encoded as UTF-8."""
     if text.isascii():

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "config": _Command("config", "write an evaluation config"),
     "run": _Command("run", "evaluate candidates; resumes, or replays when finished"),
     "replay": _Command("replay", "recompute a finished run from its evidence alone"),
+    "score": _Command("score", "score recorded predictions under a published contract"),
     "candidates": _Command("candidates", "serve the control candidates"),
 }
 

@@ -10,8 +10,11 @@ description can break its own line. Such a block is refused, never guessed at.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import Final
 
+from harness.canonical import canonical_bytes
 from harness.scoring.action_ir.refusal import ActionIrError
 from harness.scoring.action_ir.tools import Tool, ToolSet, ValueSchema
 
@@ -47,6 +50,24 @@ class ToolsBlockReader:
                 )
             tools[tool.name] = tool
         return ToolSet(tools.values())
+
+
+def schema_signature(tools: Mapping[str, Tool]) -> str:
+    """Return 64 hex digits that name what the tools take, in whatever order they stand.
+
+    Descriptions, side effects and nested schemas do not enter.
+    """
+    listed = [
+        {
+            "name": tool.name,
+            "arguments": [
+                {"name": name, "required": name in tool.required, "type": schema.type}
+                for name, schema in sorted(tool.arguments.items())
+            ],
+        }
+        for _, tool in sorted(tools.items())
+    ]
+    return sha256(canonical_bytes(listed)).hexdigest()
 
 
 def _block_lines(prompt: str) -> list[str]:

@@ -1,0 +1,81 @@
+"""JSON lines as the prediction contracts read and write them.
+
+Read with a plain JSON loader: a repeated key keeps its last value and NaN passes, for
+that is what the published figures were read with. Blank lines, broken lines and lines
+that hold no object are refused. Written as canonical text; a lone surrogate of a
+candidate's text, which UTF-8 cannot hold, is written as its JSON escape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness.canonical import Json, canonical_json
+from harness.errors import EvidenceError, UsageError
+from harness.strict_json import is_past_parser_depth
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Json]]:
+    """Yield the objects of a file, one a line.
+
+    Raises EvidenceError (`eval_predictions_invalid`) at the first line that is none.
+    """
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            yield _row(line, f"{path.name}:{number}")
+
+
+def require_file(path: Path, option: str) -> None:
+    """Raise UsageError (`eval_cli_invalid`) unless the path is a readable file."""
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        raise UsageError(
+            "eval_cli_invalid",
+            f"{option} names no file that can be read",
+            where=str(path),
+            expected="an existing file",
+            actual=error.strerror or str(error),
+            recovery=f"give {option} the path of the file",
+        ) from None
+
+
+def line_bytes(record: Mapping[str, Json]) -> bytes:
+    """Return a record as one line, its newline included."""
+    return text_bytes(canonical_json(record) + "\n")
+
+
+def text_bytes(json_text: str) -> bytes:
+    """Return JSON text as UTF-8, a lone surrogate as its escape."""
+    return json_text.encode("utf-8", "backslashreplace")
+
+
+def _row(line: bytes, where: str) -> dict[str, Json]:
+    try:
+        text = line.decode("utf-8")
+        if not text.strip():
+            raise _broken(where, "a blank line")
+        if is_past_parser_depth(text):
+            raise _broken(where, "nested too deep")
+        row = json.loads(text)
+    except RecursionError:
+        raise _broken(where, "nested too deep") from None
+    except ValueError as error:
+        raise _broken(where, str(error)) from None
+    if not isinstance(row, dict):
+        raise _broken(where, f"a JSON {type(row).__name__}")
+    return row
+
+
+def _broken(where: str, seen: str) -> EvidenceError:
+    return EvidenceError(
+        "eval_predictions_invalid",
+        "a line is no JSON object",
+        where=where,
+        expected="one JSON object on every line, UTF-8, no blank lines",
+        actual=seen,
+        recovery="bring back an intact copy of the file",
+    )
