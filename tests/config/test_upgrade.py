@@ -99,7 +99,9 @@ def test_choices_stand_in_the_file(workspace):
     result, output = _upgrade(workspace, _older(workspace))
     write_document(output, result.document, result.choices)
 
-    assert "# older evaluators set no limits; these are ours" in output.read_text("utf-8")
+    assert "# older evaluators set no limits; these are ours" in output.read_text(
+        "utf-8"
+    )
 
 
 def test_own_config_is_converted_into_itself(workspace):
