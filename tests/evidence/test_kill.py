@@ -49,11 +49,10 @@ def run_until_killed(folder, rng):
         stdout=subprocess.PIPE,
         text=True,
     )
-    for _ in range(rng.randrange(1, 60)):
-        process.stdout.readline()
+    told = [process.stdout.readline() for _ in range(rng.randrange(1, 60))]
     process.send_signal(signal.SIGKILL)
     rest, _ = process.communicate()
-    return rest
+    return "".join([*told, rest])
 
 
 @pytest.mark.slow
@@ -61,8 +60,8 @@ def test_a_run_killed_again_and_again_keeps_all_finished_work(tmp_path):
     rng = random.Random(20260101)
     told = -1
     for _ in range(6):
-        rest = run_until_killed(tmp_path, rng)
-        told = max([told, *map(int, rest.split())])
+        turns = run_until_killed(tmp_path, rng)
+        told = max([told, *map(int, turns.split())])
     with CandidateLog.open(tmp_path / CANDIDATE_LOG.file_name, writable=True) as log:
         answers = [
             log.outcome_of(request(turn, text="x" * 5000).request_hash)
