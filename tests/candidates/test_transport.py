@@ -37,6 +37,13 @@ async def post(transport, url, body=b"{}", **headers):
         return response.status_code, await response.aread()
 
 
+async def closed_by_peer(transport):
+    """Wait until the one idle connection has heard from its server."""
+    ((connection,),) = transport._idle.values()
+    with anyio.fail_after(20):
+        await anyio.wait_readable(connection.descriptor)
+
+
 def raw(text, **options):
     return Reply(raw=text.replace(b"\n", b"\r\n"), **options)
 
@@ -223,10 +230,11 @@ async def test_bytes_that_arrive_while_idle_are_never_the_next_answer():
     assert body == b"true"
 
 
-async def test_connection_closed_while_idle_is_replaced_within_the_attempt():
+async def test_connection_closed_while_idle_is_not_used_again():
     with ScriptedServer([Reply(body=b"hello", close=True)]) as server:
         async with opened() as transport:
             await post(transport, server.url)
+            await closed_by_peer(transport)
             await post(transport, server.url)
 
     assert (len(server.requests), server.connections) == (2, 2)
