@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -41,7 +42,8 @@ async def closed_by_peer(transport):
     """Wait until the one idle connection has heard from its server."""
     ((connection,),) = transport._idle.values()
     with anyio.fail_after(20):
-        await anyio.wait_readable(connection.descriptor)
+        while connection.is_quiet():
+            await anyio.lowlevel.checkpoint()
 
 
 def raw(text, **options):
