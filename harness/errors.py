@@ -140,3 +140,14 @@ class ArtifactError(FairtrialError):
 
 class StopLimitError(FairtrialError):
     """More episodes stopped for other reasons than the config allows."""
+
+
+def first_own(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error that a user can act on, or the whole group."""
+    own = failures.subgroup(FairtrialError)
+    if own is None:
+        return failures
+    first: BaseException = own
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first

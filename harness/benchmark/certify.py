@@ -33,7 +33,7 @@ from harness.benchmark.oracle_access import GoldHost, GoldOracle, HostMode
 from harness.benchmark.pack import Pack
 from harness.benchmark.templates import PlannedTask
 from harness.canonical import Json, content_hash
-from harness.errors import FairtrialError
+from harness.errors import first_own
 
 CANARY_TASKS: Final = 12
 """Gold runs that are repeated with a fresh import each."""
@@ -149,7 +149,7 @@ class _Certifier:
                 for task in tasks:
                     group.start_soon(run_one, task)
         except BaseExceptionGroup as failures:
-            raise _first_own(failures) from None
+            raise first_own(failures) from None
         return {task.task_id: traces[task.task_id] for task in tasks}
 
     async def compare_names(self, host: GoldHost) -> None:
@@ -304,17 +304,6 @@ class _Certifier:
                 sorted(Counter(t.template.turn_policy for t in self.tasks).items())
             ),
         }
-
-
-def _first_own(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error that a user can act on, or the whole group."""
-    own = failures.subgroup(FairtrialError)
-    if own is None:
-        return failures
-    first: BaseException = own
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first
 
 
 def _unmet(pack: Pack, outcomes: list[CaseOutcome]) -> Failures:

@@ -216,28 +216,50 @@ class _Loader:
                 )
 
     def check_modules(self) -> None:
-        """Refuse helper modules that hide a module of the interpreter's own."""
+        """Refuse helper modules that hide a standard module the pack imports."""
+        helpers: dict[str, str] = {}
+        imported: set[str] = set()
+        for name, path in self.tree.paths.items():
+            if path.suffix != ".py":
+                continue
+            where = name.removeprefix("tree/")
+            imported |= self.imports_of(where, path)
+            module = self.helper_module(path)
+            if module in sys.stdlib_module_names:
+                helpers[where] = module
+        for where, module in helpers.items():
+            if module in imported:
+                self.problems.add(
+                    where,
+                    f"hides the standard module {module!r}, which the pack imports",
+                    expected="a name of its own",
+                )
+
+    def helper_module(self, path: Path) -> str:
+        """Return the name by which a file can be imported, empty if it cannot."""
+        package = path.name == "__init__.py"
+        folder = path.parent.parent if package else path.parent
         folders = {self.root}
         for role in ("backend", "assertions"):
             if role in self.manifest.paths:
                 folders.add(self.manifest.paths[role].parent)
-        for name, path in self.tree.paths.items():
-            if path.suffix != ".py":
-                continue
-            module = path.parent.name if path.name == "__init__.py" else path.stem
-            folder = path.parent.parent if path.name == "__init__.py" else path.parent
-            if folder in folders and module in sys.stdlib_module_names:
-                self.problems.add(
-                    name.removeprefix("tree/"),
-                    f"hides the standard module {module!r} from all that import it",
-                    expected="a name of its own",
-                )
-            self.check_syntax(name.removeprefix("tree/"), path)
+        if folder not in folders:
+            return ""
+        return path.parent.name if package else path.stem
 
-    def check_syntax(self, name: str, path: Path) -> None:
+    def imports_of(self, where: str, path: Path) -> set[str]:
+        """Return the top-level names that a file imports; report what is no Python."""
         try:
-            ast.parse(path.read_bytes(), filename=name)
+            tree = ast.parse(path.read_bytes(), filename=where)
         except (SyntaxError, ValueError) as error:
             if path != self.manifest.paths.get("assertions"):
                 line = getattr(error, "lineno", None) or 1
-                self.problems.add(f"{name}:{line}", f"not Python: {error}")
+                self.problems.add(f"{where}:{line}", f"not Python: {error}")
+            return set()
+        names: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                names.add(node.module.partition(".")[0])
+        return names

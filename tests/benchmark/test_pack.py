@@ -113,7 +113,14 @@ def test_manifest_problems(tmp_path, manifest, word):
 @pytest.mark.parametrize(
     ("files", "word"),
     [
-        ({"json.py": "X = 1"}, "hides the standard module 'json'"),
+        (
+            {"json.py": "X = 1", "helper.py": "from json import loads"},
+            "hides the standard module 'json'",
+        ),
+        (
+            {"email/__init__.py": "", "helper.py": "import email.message"},
+            "hides the standard module 'email'",
+        ),
         ({"helper.py": "def"}, "not Python"),
         ({"backend.py": None}, "a pack has one oracle"),
         ({"endpoint_config.yaml": "a: 1"}, "a pack has one oracle"),
@@ -124,6 +131,19 @@ def test_manifest_problems(tmp_path, manifest, word):
 )
 def test_file_problems(tmp_path, files, word):
     assert any(word in problem for problem in problems_of(tmp_path, files=files))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"token.py": "X = 1"},
+        {"parts/json.py": "X = 1", "helper.py": "import json"},
+        {"parts/__init__.py": "from . import json", "parts/json.py": ""},
+    ],
+    ids=["never imported", "not on the import path", "relative"],
+)
+def test_helper_may_have_a_standard_name_that_the_pack_does_not_import(tmp_path, files):
+    assert problems_of(tmp_path, files=files) == []
 
 
 def test_helper_module_is_allowed(tmp_path):
