@@ -15,6 +15,7 @@ from harness.config.resolve import Resolver
 from harness.config.rules import (
     check_locations,
     check_oracle_facts,
+    check_outputs,
     check_relations,
 )
 from harness.config.scan import scan
@@ -46,6 +47,7 @@ def load_config(path: Path | str) -> EvalConfig:
     check_locations(violations, files)
     check_oracle_facts(violations, files)
     _check_locks(violations, files)
+    check_outputs(violations)
     violations.raise_if_any()
     if document is None:
         raise AssertionError("a refused document left no violation")

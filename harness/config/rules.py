@@ -83,6 +83,33 @@ def check_oracle_facts(violations: Violations, files: Resolver) -> None:
         )
 
 
+def check_outputs(violations: Violations) -> None:
+    """Record a flag that would leave a run without the evidence of its score.
+
+    Scores are worked out from the logs, and the manifest says that a folder is
+    whole; without them a run could be neither resumed nor replayed. The task table
+    alone follows from the rest, so it alone may be left out.
+    """
+    modes = violations.value("eval", "mode")
+    executable = not isinstance(modes, Unsound) and "executable" in modes
+    for flag in ("write_eval_manifest", "cache_candidate_responses"):
+        _kept(violations, flag)
+    if executable:
+        _kept(violations, "cache_tool_results")
+
+
+def _kept(violations: Violations, flag: str) -> None:
+    if violations.value("outputs", flag) is False:
+        violations.add(
+            "eval_config_invalid",
+            ("outputs", flag),
+            "a run without it can be neither resumed nor replayed",
+            expected="true",
+            actual="false",
+            recovery="write true; outputs.write_task_results may be false",
+        )
+
+
 def _oracle_for_mode(violations: Violations) -> None:
     modes = violations.value("eval", "mode")
     oracle = violations.value("source_oracle")

@@ -66,9 +66,6 @@ MEANING = {
     "publication.max_stop_share": 0.1,
     "publication.requested": True,
     "outputs.write_task_results": False,
-    "outputs.write_eval_manifest": False,
-    "outputs.cache_candidate_responses": False,
-    "outputs.cache_tool_results": False,
 }
 """Another legal value of every key that has one, pinned sources apart."""
 FIXED = {
@@ -77,6 +74,9 @@ FIXED = {
     "translation_manifest",
     "publication.require_same_task_ids",
     "source_oracle.kind",
+    "outputs.write_eval_manifest",
+    "outputs.cache_candidate_responses",
+    "outputs.cache_tool_results",
 }
 BY_CONTENT = ("source_run_manifest", "source_oracle", "scoring.contract")
 

@@ -547,9 +547,11 @@ LOCKED = [
     ("contamination.on_violation", "exclude_row"),
     ("contamination.comparison_set", "per_candidate"),
     ("outputs.write_task_results", False),
-    ("outputs.write_eval_manifest", False),
-    ("outputs.cache_candidate_responses", False),
-    ("outputs.cache_tool_results", False),
+]
+EVIDENCE = [
+    "outputs.write_eval_manifest",
+    "outputs.cache_candidate_responses",
+    "outputs.cache_tool_results",
 ]
 REQUESTED = ("publication.requested", True)
 
@@ -561,11 +563,27 @@ def test_locked_config_may_be_published(workspace):
     assert config.non_publication_reasons == ()
 
 
-@pytest.mark.parametrize(("path", "value"), LOCKED)
+@pytest.mark.parametrize(
+    ("path", "value"), [*LOCKED, *((path, False) for path in EVIDENCE)]
+)
 def test_locked_setting_is_refused_when_publication_is_requested(
     workspace, path, value
 ):
     assert workspace.refusals(REQUESTED, (path, value)) == [(POLICY, path)]
+
+
+def test_run_without_its_evidence_is_refused_in_any_case(workspace):
+    refusals = workspace.refusals(*((path, False) for path in EVIDENCE))
+
+    assert refusals == [("eval_config_invalid", path) for path in EVIDENCE]
+
+
+def test_trace_run_has_no_tool_results_to_keep(tmp_path):
+    trace = Workspace(tmp_path / "trace", executable=False)
+
+    config = trace.load(("outputs.cache_tool_results", False))
+
+    assert config.non_publication_reasons[0] == "outputs.cache_tool_results"
 
 
 @pytest.mark.parametrize(("path", "value"), LOCKED)
