@@ -38,7 +38,7 @@ def unanswered(outcome: Outcome) -> End | None:
         return ended("malformed_response", outcome.detail)
     return End(
         "candidate_call_failed",
-        "episode.candidate_call_failed",
+        f"episode.candidate_call_failed.{outcome.detail_code}",
         outcome.detail,
         outcome.detail_code,
     )

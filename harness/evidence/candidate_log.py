@@ -4,7 +4,8 @@ A `request` comes first; its `attempt`s follow, one an exchange; then a `complet
 (something was generated and received) or a `failure` (nothing was). A completion is
 final: nothing follows it. After a failure, a resumed run may try again. A request
 whose newest attempt has no outcome is what a killed run leaves: crash evidence,
-listed by `interrupted` and never read as an answer.
+listed by `interrupted`. A resumed run concludes it from the recorded body where that
+is a whole completion, and asks again where it is none.
 
 The key is the request hash, which covers candidate, endpoint, decoding, prompt,
 tools, task, trial and turn; two candidates never meet under one key.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,21 @@ class RecordRoot:
         return {"records": self.records, "root": self.root}
 
 
+@dataclass(frozen=True, slots=True)
+class RunTiming:
+    """When the process that finished a run began and ended; in no identity."""
+
+    started_at: datetime
+    finished_at: datetime
+
+    def as_payload(self) -> dict[str, Json]:
+        """Return both moments in ISO-8601."""
+        return {
+            "started_at": self.started_at.isoformat(),
+            "finished_at": self.finished_at.isoformat(),
+        }
+
+
 def evidence_root(files: Mapping[str, RecordRoot]) -> str:
     """Return the one root over all records of all evidence files."""
     return merkle_root(_file_digest(name, files[name]) for name in sorted(files))
@@ -92,11 +108,14 @@ def build_manifest(
     candidate_aggregates: Mapping[str, str],
     artifacts: Mapping[str, tuple[str, str]],
     evidence: Mapping[str, RecordRoot],
+    containment: Mapping[str, Json],
+    timing: RunTiming,
 ) -> dict[str, Json]:
     """Return the manifest's payload (spec 3.16).
 
     `artifacts` maps a name to file name and content hash; `evidence` has a root for
-    every evidence file that the run wrote.
+    every evidence file that the run wrote; `containment` is what workers ran under,
+    empty for a run without any.
     """
     return {
         "schema_version": MANIFEST_VERSION,
@@ -112,6 +131,8 @@ def build_manifest(
         },
         "evidence": {name: file.as_payload() for name, file in evidence.items()},
         "merkle_root": evidence_root(evidence),
+        "containment": dict(containment),
+        "timing": timing.as_payload(),
         "publication_allowed": report["publication_allowed"],
         "non_publication_reasons": report["non_publication_reasons"],
     }

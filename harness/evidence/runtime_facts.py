@@ -35,6 +35,7 @@ def runtime_facts() -> dict[str, Json]:
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "platform": sys.platform,
+        "kernel": platform.release() or None,
         "machine": platform.machine() or None,
         "unidata_version": unicodedata.unidata_version,
         "fairtrial": _version("fairtrial"),

@@ -16,6 +16,7 @@ from functools import partial
 import anyio
 
 from harness.candidates.candidate import Candidate
+from harness.candidates.recovery import recovered_outcome
 from harness.candidates.request import Endpoint, PreparedRequest
 from harness.causes import CAUSES, Cause, Owner, episode_cause, is_non_candidate_stop
 from harness.config import EvalConfig
@@ -49,12 +50,22 @@ class ResumingCandidate:
 
     live: Candidate
     log: CandidateLog
+    echo_reasoning: bool
+    """Whether the endpoint's answers are echoed with their reasoning."""
 
     async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
         """Return the recorded completion, else the outcome of a live exchange."""
         known = self.log.outcome_of(request.request_hash)
         if known is not None and not _may_be_asked_again(known):
             return known
+        received = recovered_outcome(
+            request.request_hash,
+            self.log.attempts_of(request.request_hash),
+            echo_reasoning=self.echo_reasoning,
+        )
+        if received is not None:
+            self.log.outcome(received)
+            return received
         return await self.live.exchange(request, deadline=deadline)
 
 
@@ -77,6 +88,8 @@ class Collector:
     """Episodes of this candidate: tasks times trials."""
     episodes: EpisodeLog | None
     host: OracleHost | None
+    check_source: Callable[[], None]
+    """Looks at the source's files before each task; raises SourceError."""
     watch: Callable[[Progress], None]
     stops_before: int
     """Non-candidate stops of earlier candidates: the limit is the run's."""
@@ -100,6 +113,7 @@ class Collector:
     async def _work_off(self, work: Iterator[tuple[ScorableTask, int]]) -> None:
         for task, trial in work:
             try:
+                self.check_source()
                 episode = await self._episode(task, trial)
                 self._count(episode)
             except FairtrialError as error:

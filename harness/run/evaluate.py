@@ -8,7 +8,7 @@ run leaves a folder that can be resumed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,11 +22,17 @@ from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config import EvalConfig
-from harness.errors import CandidateError, FairtrialError, OracleError
+from harness.errors import (
+    CandidateError,
+    FairtrialError,
+    OracleError,
+    first_own,
+)
 from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.commit import Committer
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
+from harness.evidence.log import AppendLog
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.oracle.contracts import OracleFault
 from harness.oracle.host import OracleHost
@@ -116,17 +122,28 @@ async def _collect_all(
         episodes, host = await _oracle(config, folder, authorized, stack)
         plan = stack.enter_context(PlanFile.open(folder.file("eval_plan")))
         logs = [log.log] if episodes is None else [log.log, episodes.log]
+        source = authorized.source
+        source.assert_unchanged()
+        assert_plan_unchanged(authorized.plan, config, source)
+        check = source.assert_stat_unchanged
+        work = _Work(config, plan, log, episodes, host, keys, check, watch)
+        await _collect_committed(work, logs)
+        return {} if host is None else host.applied
+
+
+async def _collect_committed(work: _Work, logs: Sequence[AppendLog]) -> None:
+    """Collect while the logs are synced; raise what stopped the run."""
+    failure: FairtrialError | None = None
+    try:
         async with anyio.create_task_group() as group:
             group.start_soon(Committer(logs).run)
-            authorized.source.assert_unchanged()
-            assert_plan_unchanged(authorized.plan, config, authorized.source)
-            failure = await _candidates(
-                _Work(config, plan, log, episodes, host, keys, watch)
-            )
+            failure = await _candidates(work)
             group.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-        return {} if host is None else host.applied
+    except BaseExceptionGroup as failures:
+        # A sync that failed ends the run from inside the group.
+        raise first_own(failures) from None
+    if failure is not None:
+        raise failure
 
 
 async def _oracle(
@@ -172,6 +189,7 @@ class _Work:
     episodes: EpisodeLog | None
     host: OracleHost | None
     keys: Mapping[str, str | None]
+    check_source: Callable[[], None]
     watch: Watch
 
 
@@ -203,11 +221,12 @@ async def _one_candidate(
         collector = Collector(
             config=work.config,
             endpoint=endpoint,
-            candidate=ResumingCandidate(live, work.log),
+            candidate=ResumingCandidate(live, work.log, endpoint.echo_reasoning),
             plan_identity=work.plan.header.plan_identity,
             planned=task_count * work.plan.header.trials,
             episodes=work.episodes,
             host=work.host,
+            check_source=work.check_source,
             watch=work.watch,
             stops_before=stops_before,
         )

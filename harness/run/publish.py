@@ -6,38 +6,18 @@ run that dies in between writes the same files again when it is resumed.
 
 from __future__ import annotations
 
-import platform
-import sys
-import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from typing import Final
 
 from harness.canonical import Json, hash_file
 from harness.evidence.artifacts import write_json_artifact, write_once
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
-from harness.evidence.manifest import (
-    EVIDENCE_FILES,
-    build_manifest,
-    read_record_root,
-    write_manifest,
-)
-from harness.evidence.plan_file import PlanHeader
+from harness.evidence.manifest import RunTiming, build_manifest, write_manifest
+from harness.evidence.runtime_facts import runtime_facts
 from harness.evidence.task_table import TaskTableWriter
-from harness.run.recorded import RunEvidence
+from harness.run.recorded import EvidenceFile, RunEvidence
 from harness.run.report import aggregate_hashes, build_report
 from harness.run.score import ScoredCandidate, score_run
-
-_DEPENDENCIES: Final = (
-    "anyio",
-    "duckdb",
-    "fairtrial",
-    "httpx",
-    "multiprocess",
-    "pyarrow",
-    "pydantic",
-)
 
 
 def publish_run(
@@ -50,38 +30,17 @@ def publish_run(
     """Score the folder's evidence, write its artifacts and return the report."""
     with RunEvidence(folder.path) as evidence:
         config, header = evidence.config, evidence.plan.header
-        with TaskTableWriter(folder.file("eval_task_results")) as table:
-            scored = score_run(evidence, table.append)
+        scored = _scored(folder, evidence)
+        files = evidence.files()
     report = build_report(
         header, scored, max_stop_share=config.publication.max_stop_share
     )
     write_json_artifact(folder.file("eval_report"), report)
     write_once(folder.file("report"), [render_page(report).encode("utf-8")])
-    manifest = _manifest(folder, header, scored, report)
-    manifest["containment"] = dict(containment)
-    manifest["timing"] = {
-        "started_at": started.isoformat(),
-        "finished_at": datetime.now(UTC).isoformat(),
-    }
-    write_manifest(folder.path, manifest)
-    return report
-
-
-def _manifest(
-    folder: RunFolder,
-    header: PlanHeader,
-    scored: tuple[ScoredCandidate, ...],
-    report: Mapping[str, Json],
-) -> dict[str, Json]:
-    written = {
-        name: (file, hash_file(folder.path / file))
-        for name, file in ARTIFACT_FILES.items()
-        if (folder.path / file).exists()
-    }
-    return build_manifest(
+    manifest = build_manifest(
         report=report,
         scoring_policy_hash=header.scoring_policy_hash,
-        runtime=_runtime(),
+        runtime=runtime_facts(),
         source={
             "run_id": header.source_run_id,
             "verification_identity": header.source_verification_identity,
@@ -92,30 +51,32 @@ def _manifest(
             for planned in header.candidates
         ],
         candidate_aggregates=aggregate_hashes(scored),
-        artifacts=written,
-        evidence={
-            name: read_record_root(folder.file(name), EVIDENCE_FILES[name])
-            for name in EVIDENCE_FILES
-            if name in written
-        },
+        artifacts=_artifacts(folder, files),
+        evidence={name: file.root for name, file in files.items()},
+        containment=containment,
+        timing=RunTiming(started, datetime.now(UTC)),
     )
+    write_manifest(folder.path, manifest)
+    return report
 
 
-def _runtime() -> dict[str, Json]:
-    """Describe where the run happened; null where nobody can tell."""
+def _scored(folder: RunFolder, evidence: RunEvidence) -> tuple[ScoredCandidate, ...]:
+    """Score every episode, and write the task table if the config wants one."""
+    if not evidence.config.outputs.write_task_results:
+        return score_run(evidence, lambda _: None)
+    with TaskTableWriter(folder.file("eval_task_results")) as table:
+        return score_run(evidence, table.append)
+
+
+def _artifacts(
+    folder: RunFolder, files: Mapping[str, EvidenceFile]
+) -> dict[str, tuple[str, str]]:
+    """Return file name and content hash of everything that was written."""
     return {
-        "python": platform.python_version(),
-        "implementation": sys.implementation.name,
-        "platform": platform.system(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "unidata_version": unicodedata.unidata_version,
-        "dependencies": {name: _version(name) for name in _DEPENDENCIES},
+        name: (
+            file,
+            files[name].content_hash if name in files else hash_file(folder.file(name)),
+        )
+        for name, file in ARTIFACT_FILES.items()
+        if folder.file(name).exists()
     }
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None

@@ -25,6 +25,8 @@ from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.episode import Attempt, Episode, Outcome
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import RunFolder
+from harness.evidence.log import AppendLog
+from harness.evidence.manifest import RecordRoot
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.run.keys import episode_key
 from harness.scoring.reading import ScorableTask
@@ -62,6 +64,14 @@ class RecordedEpisode:
     episode: Episode
     outcomes: tuple[Outcome, ...]
     attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """What a manifest says of one evidence file."""
+
+    content_hash: str
+    root: RecordRoot
 
 
 class RunEvidence:
@@ -151,6 +161,19 @@ class RunEvidence:
             )
         return episode
 
+    def files(self) -> dict[str, EvidenceFile]:
+        """Return hash and root of every evidence file, as opening worked them out."""
+        plan = self.plan
+        files = {
+            "eval_plan": EvidenceFile(
+                plan.content_hash, RecordRoot(plan.record_count, plan.merkle_root)
+            ),
+            "candidate_io_cache": _evidence_file(self.candidate_log.log),
+        }
+        if self.episode_log is not None:
+            files["tool_trace_cache"] = _evidence_file(self.episode_log.log)
+        return files
+
     def task_ids_of(self, planned: PlannedCandidate) -> tuple[str, ...]:
         """Return a candidate's task ids in plan order."""
         if planned.task_ids is not None:
@@ -160,6 +183,10 @@ class RunEvidence:
     def tasks_of(self, planned: PlannedCandidate) -> Iterator[ScorableTask]:
         """Yield a candidate's tasks in plan order."""
         return map(ScorableTask.of, self.plan.tasks_for(planned))
+
+
+def _evidence_file(log: AppendLog) -> EvidenceFile:
+    return EvidenceFile(log.content_hash, RecordRoot(len(log), log.merkle_root))
 
 
 def _require_same(episode: Episode, outcomes: tuple[Outcome, ...]) -> None:

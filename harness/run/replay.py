@@ -51,8 +51,10 @@ def replay_run(folder: Path) -> Replayed:
     state = run_folder.state()
     if state is not FolderState.FINISHED:
         raise _unfinished(folder, state)
-    comparison = _TableComparison(run_folder)
     with RunEvidence(folder) as evidence:
+        comparison = _TableComparison(
+            run_folder, written=evidence.config.outputs.write_task_results
+        )
         scored = score_run(evidence, comparison.take)
         report = build_report(
             evidence.plan.header,
@@ -90,9 +92,11 @@ def _unfinished(folder: Path, state: FolderState) -> ArtifactError:
 class _TableComparison:
     """Compares recomputed rows with the task table while both stream by."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, *, written: bool) -> None:
+        """Compare with nothing if the run's config did not ask for the table."""
         path = folder.file("eval_task_results")
-        self._stored = read_task_rows(path) if path.exists() else None
+        stored = read_task_rows(path) if path.exists() else iter(())
+        self._stored = stored if written else None
         self._difference: Violation | None = None
         self.rows = 0
         self.requests = 0

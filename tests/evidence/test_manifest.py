@@ -1,6 +1,7 @@
 """The manifest commits to every artifact and every record."""
 
 import hashlib
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness.evidence.episode_log import EPISODE_LOG, EpisodeLog
 from harness.evidence.manifest import (
     MANIFEST_FILE,
     RecordRoot,
+    RunTiming,
     build_manifest,
     check_manifest,
     evidence_root,
@@ -86,6 +88,10 @@ def folder(tmp_path):
             name: read_record_root(tmp_path / log.file_name, log)
             for name, log in files.items()
         },
+        containment={"level": "process"},
+        timing=RunTiming(
+            datetime(2026, 1, 5, 12, tzinfo=UTC), datetime(2026, 1, 5, 13, tzinfo=UTC)
+        ),
     )
     write_manifest(tmp_path, manifest)
     return tmp_path
@@ -109,6 +115,8 @@ def test_the_manifest_names_what_the_contract_asks_for(folder):
         "artifacts",
         "evidence",
         "merkle_root",
+        "containment",
+        "timing",
     }
     assert manifest["artifacts"]["tool_trace_cache"] == {
         "file": file,

@@ -112,3 +112,44 @@ def test_unfinished_folder_without_resume_is_refused(bench, benchmark):
 
     assert caught.value.code == "eval_run_unfinished"
     assert down.number == 0
+
+
+def cut_behind_first_attempt(folder, wire_class):
+    """Leave a run as a kill between an attempt and its completion leaves it."""
+    (folder / "eval_manifest.json").unlink()
+    path = folder / "candidate_io_cache.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        record = json.loads(line)
+        if record["record_type"] == "attempt":
+            assert record["payload"]["attempt"]["wire_class"] == wire_class
+            break
+    path.write_bytes(b"".join(lines[: number + 1]))
+    return record["request_hash"]
+
+
+@pytest.mark.parametrize("executable", [True, False], ids=["executable", "trace"])
+def test_received_completion_is_not_sampled_again_after_a_kill(
+    bench, benchmark, executable
+):
+    control = CountingControl(benchmark)
+    with control.served() as server:
+        config = bench.config(
+            "gold",
+            executable=executable,
+            base_url=server.url,
+            limits={"max_parallel_tasks": 1},
+        )
+        bench.run(config)
+        before = aggregate_hashes(bench.output())
+        for name in ("eval_report.json", "report.html", "eval_task_results.parquet"):
+            (bench.output() / name).unlink()
+        (bench.output() / "tool_trace_cache.jsonl").unlink(missing_ok=True)
+        request_hash = cut_behind_first_attempt(bench.output(), "ok")
+        asked_before = len(server.requests)
+        bench.run(config, resume=True)
+
+    recorded = sent_and_completed(bench.output())
+    assert aggregate_hashes(bench.output()) == before
+    assert len(server.requests) - asked_before == len(recorded) - 1
+    assert recorded[request_hash] == 1
