@@ -18,6 +18,8 @@ _MACRO_OVER: Final = {
     "argument_value_macro_f1": "sample_count",
 }
 """What a mean is taken over; of nothing it is no figure."""
+_GROUPS: Final = ("per_tool", "per_scenario_success", "per_gold_tool_success")
+"""Figures by a name that rows are free to choose."""
 
 
 def measures(aggregate: Mapping[str, Json]) -> dict[str, float | None]:
@@ -25,7 +27,7 @@ def measures(aggregate: Mapping[str, Json]) -> dict[str, float | None]:
 
     Counts are left out. A point of the risk curve always has rows.
     """
-    return dict(_measures(aggregate, ""))
+    return dict(_measures(aggregate))
 
 
 def not_measured(aggregate: Mapping[str, Json]) -> list[str]:
@@ -35,21 +37,22 @@ def not_measured(aggregate: Mapping[str, Json]) -> list[str]:
     )
 
 
-def _measures(
-    node: Mapping[str, Json], prefix: str
-) -> Iterator[tuple[str, float | None]]:
-    for name, value in node.items():
-        place = f"{prefix}{name}"
-        if name in _MACRO_OVER and not prefix:
-            yield place, value if node[_MACRO_OVER[name]] else None
-        elif not isinstance(value, dict):
-            continue
-        elif "denominator" in value:
-            yield place, value["value"] if value["denominator"] else None
-        elif "true_positive" in value:
-            yield from _detection(value, place)
-        elif name != "failure_counts" or prefix:
-            yield from _measures(value, f"{place}.")
+def _measures(aggregate: Mapping[str, Json]) -> Iterator[tuple[str, float | None]]:
+    for name, value in aggregate.items():
+        if name in _MACRO_OVER:
+            yield name, value if aggregate[_MACRO_OVER[name]] else None
+        elif name in _GROUPS:
+            for member, figures in value.items():
+                yield from _figures(figures, f"{name}.{member}")
+        elif isinstance(value, dict) and name != "failure_counts":
+            yield from _figures(value, name)
+
+
+def _figures(value: Json, place: str) -> Iterator[tuple[str, float | None]]:
+    if "denominator" in value:
+        yield place, value["value"] if value["denominator"] else None
+    else:
+        yield from _detection(value, place)
 
 
 def _detection(value: Json, place: str) -> Iterator[tuple[str, float | None]]:
