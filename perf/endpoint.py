@@ -1,10 +1,10 @@
 """A fast chat-completions endpoint for workload W, on loopback only.
 
-It answers from the request alone (episode number, answers so far) and checks nothing,
-so that a measured program waits for its own work. One process, a bare asyncio
-protocol; orjson and uvloop are used where they are installed. `--latency` delays
-every completion without blocking. `GET /stats` tells what it has seen and its own CPU
-seconds. Prints one JSON line with its URL when it listens.
+It answers from the request alone (the facts it names, answers so far) and checks
+nothing, so that a measured program waits for its own work. One process, a bare
+asyncio protocol; orjson and uvloop are used where they are installed. `--latency`
+delays every completion without blocking. `GET /stats` tells what it has seen and its
+own CPU seconds. Prints one JSON line with its URL when it listens.
 
     python perf/endpoint.py --port 8399 --latency 0.2
 """
@@ -19,7 +19,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from workload import Reply, episode_of, reply
+from workload import Reply, facts_in, reply
 
 try:
     from orjson import dumps, loads
@@ -61,13 +61,14 @@ def completion(body: dict[str, object]) -> bytes:
     messages = body["messages"]
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     answered = sum(1 for message in messages if message["role"] == "assistant")
-    episode = episode_of(first) if isinstance(first, str) else None
-    text, calls = FOREIGN if episode is None else reply(episode, answered)
+    about = facts_in(first) if isinstance(first, str) else None
+    text, calls = FOREIGN if about is None else reply(about, answered)
+    label = "foreign" if about is None else f"{about.source}-{about.cents}"
     message: dict[str, object] = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = [
             {
-                "id": f"call_{episode}_{answered}_{position}",
+                "id": f"call_{label}_{answered}_{position}",
                 "type": "function",
                 "function": {
                     "name": call.name,
@@ -84,7 +85,7 @@ def completion(body: dict[str, object]) -> bytes:
     }
     return dumps(
         {
-            "id": f"chatcmpl-{episode}-{answered}",
+            "id": f"chatcmpl-{label}-{answered}",
             "object": "chat.completion",
             "created": 1_700_000_000,
             "model": body.get("model", "workload"),

@@ -1,15 +1,16 @@
 """Workload W: a short conversation with a bank, the same shape for every program.
 
 Two user turns, four requests, three calls (one, then two in parallel), ten messages,
-ten accounts. Everything follows from the episode's number, which the first
-user turn carries as `episode <n>`, so an endpoint needs no memory to answer. Rows
-have the form of published rows; the recorded results come from the small bank here.
+ten accounts. Everything follows from three facts that the first user turn names, so an
+endpoint needs no memory to answer. `row` makes rows in the form of published rows,
+with results of the small bank here; `pack_w/` is the same workload as a pack.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 REQUESTS_PER_EPISODE = 4
@@ -24,7 +25,15 @@ SYSTEM = (
     "answer in one or two plain sentences. A transfer whose source, target and amount "
     "the customer has named needs no further question."
 )
-_EPISODE = re.compile(r"episode (\d+)")
+_FACTS = re.compile(r"move (\d+) cents from (acc-\d\d) to (acc-\d\d)")
+
+
+class Facts(NamedTuple):
+    """What an episode is about."""
+
+    source: str
+    target: str
+    cents: int
 
 
 class Call(NamedTuple):
@@ -41,49 +50,14 @@ class Reply(NamedTuple):
     calls: tuple[Call, ...]
 
 
-def _tool(name: str, description: str, **properties: dict[str, object]) -> dict:
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": properties,
-                "required": list(properties),
-                "additionalProperties": False,
-            },
-        },
-    }
+def _tools() -> list[dict[str, object]]:
+    """Return the pack's tools as a model sees them."""
+    tools = json.loads((PACK / "tools.json").read_text(encoding="utf-8"))
+    return [{k: v for k, v in tool.items() if not k.startswith("x-")} for tool in tools]
 
 
-def _account(description: str) -> dict[str, object]:
-    return {
-        "type": "string",
-        "pattern": "^acc-[0-9]{2}$",
-        "description": description,
-    }
-
-
-TOOLS = [
-    _tool(
-        "read_balance",
-        "Read the balance of one account, in cents.",
-        account=_account("Number of the account, as in acc-04"),
-    ),
-    _tool(
-        "move_money",
-        "Move money from one account to another and return the movement.",
-        source=_account("Account that is debited"),
-        target=_account("Account that is credited"),
-        cents={"type": "integer", "minimum": 1, "description": "Amount in cents"},
-    ),
-    _tool(
-        "list_movements",
-        "List the movements that touch one account, oldest first.",
-        account=_account("Number of the account, as in acc-04"),
-    ),
-]
+PACK = Path(__file__).parent / "pack_w"
+TOOLS = _tools()
 
 
 class Bank:
@@ -118,9 +92,10 @@ class Bank:
         return {"status": "booked", "movement": self.movements[-1]}
 
 
-def _facts(episode: int) -> tuple[str, str, int]:
+def facts(episode: int) -> Facts:
+    """Return what the episode with this number is about."""
     source = episode % ACCOUNTS
-    return (
+    return Facts(
         f"acc-{source:02d}",
         f"acc-{(source + 1 + episode // ACCOUNTS % 9) % ACCOUNTS:02d}",
         1 + episode % 15_000,
@@ -129,7 +104,7 @@ def _facts(episode: int) -> tuple[str, str, int]:
 
 def user_turns(episode: int) -> tuple[str, str]:
     """Return the two user turns of an episode."""
-    source, target, cents = _facts(episode)
+    source, target, cents = facts(episode)
     return (
         f"Good morning, episode {episode}: please move {cents} cents from {source} to "
         f"{target}.",
@@ -137,15 +112,15 @@ def user_turns(episode: int) -> tuple[str, str]:
     )
 
 
-def episode_of(first_user_turn: str) -> int | None:
-    """Return the number that the first user turn carries, None for a foreign text."""
-    found = _EPISODE.search(first_user_turn)
-    return int(found[1]) if found else None
+def facts_in(first_user_turn: str) -> Facts | None:
+    """Return the facts that a first user turn names, None for a foreign text."""
+    found = _FACTS.search(first_user_turn)
+    return Facts(found[2], found[3], int(found[1])) if found else None
 
 
-def reply(episode: int, answered: int) -> Reply:
+def reply(about: Facts, answered: int) -> Reply:
     """Return the right answer after `answered` earlier ones; the last one repeats."""
-    source, target, cents = _facts(episode)
+    source, target, cents = about
     if answered == 0:
         call = Call("move_money", {"source": source, "target": target, "cents": cents})
         return Reply(None, (call,))
@@ -174,7 +149,7 @@ def _messages(episode: int) -> list[dict[str, object]]:
         {"role": "user", "content": first},
     ]
     for answered in range(REQUESTS_PER_EPISODE):
-        text, calls = reply(episode, answered)
+        text, calls = reply(facts(episode), answered)
         if not calls:
             messages.append({"role": "assistant", "content": text})
             if answered == 1:
@@ -220,7 +195,7 @@ def row(episode: int) -> dict[str, object]:
             "arguments": {k: _canonical(v) for k, v in call.arguments.items()},
         }
         for group, answered in enumerate((0, 2))
-        for position, call in enumerate(reply(episode, answered).calls)
+        for position, call in enumerate(reply(facts(episode), answered).calls)
     ]
     names = list(dict.fromkeys(call["function_name"] for call in expected))
     return {

@@ -21,6 +21,7 @@ from perf.workload import (
     SYSTEM,
     TOOLS,
     Bank,
+    facts,
     reply,
     row,
     user_turns,
@@ -66,7 +67,9 @@ def hold(connection, episode):
         for made in message.get("tool_calls", ()):
             function = made["function"]
             planned = next(
-                c for c in reply(episode, answered).calls if c.name == function["name"]
+                c
+                for c in reply(facts(episode), answered).calls
+                if c.name == function["name"]
             )
             assert json_equal(decode_object(function["arguments"]), planned.arguments)
             content = json.dumps(bank.answer(planned))

@@ -1,0 +1,42 @@
+"""The measure of the contracts scores real files and prints a ratio."""
+
+import json
+
+import pytest
+
+from perf.contracts import CONTRACTS, main, rows_per_cpu_s
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_made_up_rows_are_scored(name, tmp_path):
+    contract = CONTRACTS[name]
+    contract.write(tmp_path, 60)
+
+    contract.score(tmp_path, tmp_path / "out")
+
+    assert any((tmp_path / "out").iterdir())
+
+
+def test_action_ir_rows_hold_right_wrong_and_broken_ones(tmp_path):
+    contract = CONTRACTS["action-ir"]
+    contract.write(tmp_path, 60)
+    contract.score(tmp_path, tmp_path / "out")
+
+    found = json.loads((tmp_path / "out/aggregate.json").read_text())
+
+    assert 0.8 < found["ast_exact_match"]["value"] < 1
+    assert found["parse_failure"]["numerator"] > 0
+    assert found["truncation"]["numerator"] > 0
+    assert found["failure_counts"]["missing_field"] > 0
+
+
+def test_speed_is_rows_over_cpu_time(tmp_path):
+    assert rows_per_cpu_s(CONTRACTS["action-ir"], 60, 1) > 0
+
+
+def test_unreachable_factor_fails(monkeypatch, capsys):
+    words = ["contracts.py", "--rows", "60", "-n", "1", "--min-factor", "1e9", "--json"]
+    monkeypatch.setattr("sys.argv", [*words, "action-ir"])
+
+    assert main() == 1
+    assert json.loads(capsys.readouterr().out)["action-ir"]["factor"] > 0
