@@ -29,18 +29,21 @@ def read_rows(path: Path) -> Iterator[dict[str, Json]]:
 
 def require_file(path: Path, option: str) -> None:
     """Raise UsageError (`eval_cli_invalid`) unless the path is a readable file."""
+    seen = "no regular file"
     try:
         with path.open("rb"):
-            return
+            if path.is_file():
+                return
     except OSError as error:
-        raise UsageError(
-            "eval_cli_invalid",
-            f"{option} names no file that can be read",
-            where=str(path),
-            expected="an existing file",
-            actual=error.strerror or str(error),
-            recovery=f"give {option} the path of the file",
-        ) from None
+        seen = error.strerror or str(error)
+    raise UsageError(
+        "eval_cli_invalid",
+        f"{option} names no file that can be read",
+        where=str(path),
+        expected="an existing regular file: it is read more than once",
+        actual=seen,
+        recovery=f"give {option} the path of the file",
+    )
 
 
 def line_bytes(record: Mapping[str, Json]) -> bytes:
