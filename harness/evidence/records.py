@@ -15,6 +15,8 @@ belongs, or a word outside its closed set raise EvidenceError. Nested keys named
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 import types
 import typing
 from collections.abc import Callable
@@ -23,7 +25,21 @@ from typing import Any, ClassVar, Self
 from harness.canonical import Json, content_hash
 from harness.errors import EvidenceError
 
-_Decoder = Callable[[Any, str], Any]
+_Decoder = Callable[[Any], Any]
+
+
+class _MisfitError(Exception):
+    """A value that its field cannot hold; the path is built on the way out."""
+
+    def __init__(self, expected: str, actual: object) -> None:
+        self.expected = expected
+        self.actual = actual
+        self.path = ""
+        super().__init__(expected)
+
+    def inside(self, step: str) -> None:
+        """Note the field or index that the value was found under."""
+        self.path = step + self.path
 
 
 class Record:
@@ -34,17 +50,21 @@ class Record:
 
     def semantic_payload(self) -> dict[str, Json]:
         """Return all fields as plain JSON."""
-        return {
-            name: _plain(getattr(self, name), identity=False)
-            for name in _shape(type(self)).fields
-        }
+        shape = _shape(type(self))
+        payload = dict(zip(shape.fields, shape.values(self), strict=True))
+        for name in shape.nested:
+            payload[name] = _plain(payload[name], identity=False)
+        return payload
 
     def identity_payload(self) -> dict[str, Json]:
         """Return the fields that change what the record means."""
-        return {
-            name: _plain(getattr(self, name), identity=True)
-            for name in _shape(type(self)).identity
-        }
+        shape = _shape(type(self))
+        payload = dict(zip(shape.fields, shape.values(self), strict=True))
+        for name in shape.outside:
+            del payload[name]
+        for name in shape.nested_inside:
+            payload[name] = _plain(payload[name], identity=True)
+        return payload
 
     def identity_hash(self) -> str:
         """Return the content hash of the identity payload."""
@@ -53,21 +73,31 @@ class Record:
     @classmethod
     def from_payload(cls, payload: Json, where: str = "$") -> Self:
         """Read a record back; raise EvidenceError for anything it cannot be."""
-        if not isinstance(payload, dict):
-            raise _refusal(where, "an object", payload)
-        decoders = _decoders(cls)
-        if payload.keys() != decoders.keys():
-            missing = sorted(decoders.keys() - payload.keys())
-            unknown = sorted(payload.keys() - decoders.keys())
-            raise _refusal(
-                where, f"the fields of {cls.__name__}", f"{missing=} {unknown=}"
+        try:
+            record: Self = _read(cls, payload)
+        except _MisfitError as misfit:
+            raise _refusal(where + misfit.path, misfit.expected, misfit.actual) from (
+                None
             )
-        return cls(
-            **{
-                name: decode(payload[name], f"{where}.{name}")
-                for name, decode in decoders.items()
-            }
-        )
+        return record
+
+
+def _read(cls: Any, payload: Json) -> Any:
+    if not isinstance(payload, dict):
+        raise _MisfitError("an object", payload)
+    decoders = _shape(cls).decoders
+    if payload.keys() != decoders.keys():
+        missing = sorted(decoders.keys() - payload.keys())
+        unknown = sorted(payload.keys() - decoders.keys())
+        raise _MisfitError(f"the fields of {cls.__name__}", f"{missing=} {unknown=}")
+    values = {}
+    for name, decode in decoders.items():
+        try:
+            values[name] = decode(payload[name])
+        except _MisfitError as misfit:
+            misfit.inside(f".{name}")
+            raise
+    return cls(**values)
 
 
 def _refusal(where: str, expected: str, actual: object) -> EvidenceError:
@@ -81,13 +111,20 @@ def _refusal(where: str, expected: str, actual: object) -> EvidenceError:
     )
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Shape:
     """What the codec knows of one record class, worked out once."""
 
     fields: tuple[str, ...]
-    identity: tuple[str, ...]
-    decoders: dict[str, _Decoder] | None = None
+    values: Callable[[Any], tuple[Any, ...]]
+    """Reads all fields of a record at once."""
+    nested: tuple[str, ...]
+    """Fields that may hold records or tuples; the others are plain JSON."""
+    outside: tuple[str, ...]
+    """Fields outside the identity."""
+    nested_inside: tuple[str, ...]
+    """Nested fields inside the identity."""
+    decoders: dict[str, _Decoder]
 
 
 _SHAPES: dict[type, _Shape] = {}
@@ -96,18 +133,30 @@ _SHAPES: dict[type, _Shape] = {}
 def _shape(cls: Any) -> _Shape:
     shape = _SHAPES.get(cls)
     if shape is None:
-        fields = tuple(field.name for field in dataclasses.fields(cls))
-        identity = tuple(n for n in fields if n not in cls.OUTSIDE_IDENTITY)
-        shape = _SHAPES[cls] = _Shape(fields, identity)
+        shape = _SHAPES[cls] = _shape_of(cls)
     return shape
 
 
-def _decoders(cls: Any) -> dict[str, _Decoder]:
-    shape = _shape(cls)
-    if shape.decoders is None:
-        hints = typing.get_type_hints(cls)
-        shape.decoders = {name: _decoder(hints[name]) for name in shape.fields}
-    return shape.decoders
+def _shape_of(cls: Any) -> _Shape:
+    hints = typing.get_type_hints(cls)
+    fields = tuple(field.name for field in dataclasses.fields(cls))
+    nested = tuple(name for name in fields if _is_nested(hints[name]))
+    get = operator.attrgetter(*fields)
+    return _Shape(
+        fields,
+        get if len(fields) > 1 else lambda record: (get(record),),
+        nested,
+        tuple(name for name in fields if name in cls.OUTSIDE_IDENTITY),
+        tuple(name for name in nested if name not in cls.OUTSIDE_IDENTITY),
+        {name: _decoder(hints[name]) for name in fields},
+    )
+
+
+def _is_nested(hint: Any) -> bool:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_is_nested(inner) for inner in typing.get_args(hint))
+    is_record = isinstance(hint, type) and issubclass(hint, Record)
+    return is_record or typing.get_origin(hint) is tuple
 
 
 def _plain(value: Any, *, identity: bool) -> Json:
@@ -128,51 +177,62 @@ def _decoder(hint: Any) -> _Decoder:
     if origin in (typing.Union, types.UnionType):
         (inner,) = (a for a in arguments if a is not types.NoneType)
         decode = _decoder(inner)
-        return lambda value, where: None if value is None else decode(value, where)
+        return lambda value: None if value is None else decode(value)
     if origin is tuple:
         return _tuple_of(_decoder(arguments[0]))
     if origin is dict:
         return _dict_of(_decoder(arguments[1]))
     if isinstance(hint, type) and issubclass(hint, Record):
-        return hint.from_payload
+        return functools.partial(_read, hint)
     return _exactly(hint)
 
 
-def _anything(value: Any, where: str) -> Any:  # noqa: ARG001
+def _anything(value: Any) -> Any:
     return value
 
 
 def _exactly(kind: type) -> _Decoder:
-    def decode(value: Any, where: str) -> Any:
+    def decode(value: Any) -> Any:
         if type(value) is not kind:
-            raise _refusal(where, kind.__name__, value)
+            raise _MisfitError(kind.__name__, value)
         return value
 
     return decode
 
 
 def _one_of(words: frozenset[Any]) -> _Decoder:
-    def decode(value: Any, where: str) -> Any:
+    def decode(value: Any) -> Any:
         if not isinstance(value, str) or value not in words:
-            raise _refusal(where, f"one of {sorted(words)}", value)
+            raise _MisfitError(f"one of {sorted(words)}", value)
         return value
 
     return decode
 
 
 def _tuple_of(inner: _Decoder) -> _Decoder:
-    def decode(value: Any, where: str) -> Any:
+    def decode(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _refusal(where, "a list", value)
-        return tuple(inner(item, f"{where}[{i}]") for i, item in enumerate(value))
+            raise _MisfitError("a list", value)
+        return tuple([_at(f"[{i}]", inner, item) for i, item in enumerate(value)])
 
     return decode
 
 
 def _dict_of(inner: _Decoder) -> _Decoder:
-    def decode(value: Any, where: str) -> Any:
+    if inner is _anything:
+        return _exactly(dict)
+
+    def decode(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _refusal(where, "an object", value)
-        return {key: inner(item, f"{where}.{key}") for key, item in value.items()}
+            raise _MisfitError("dict", value)
+        return {key: _at(f".{key}", inner, item) for key, item in value.items()}
 
     return decode
+
+
+def _at(step: str, inner: _Decoder, item: Any) -> Any:
+    try:
+        return inner(item)
+    except _MisfitError as misfit:
+        misfit.inside(step)
+        raise
