@@ -18,6 +18,7 @@ from harness.strict_json import (
     decode_document,
     decode_object,
     has_unpaired_surrogate,
+    is_past_parser_depth,
 )
 from tests.test_canonical import VALUES
 
@@ -311,3 +312,18 @@ def test_error_names_code_path_and_detail():
         decode_object('{"a":["\\ud800"]}')
 
     assert str(caught.value) == "invalid_utf8 at $.a[0]: unpaired surrogate"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[" * 960, False),
+        ("[" * 961, True),
+        ('{"a":' * 961, True),
+        ("[]" * 2000, False),
+        ('"' + "[" * 2000 + '"', False),
+    ],
+    ids=["at the limit", "past it", "objects", "beside each other", "in a string"],
+)
+def test_plain_parsers_limit_counts_what_is_open_at_once(text, expected):
+    assert is_past_parser_depth(text) == expected

@@ -12,6 +12,7 @@ from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
 SCENARIOS = {
     "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
     "config": ["docs/how-to/write-a-config.md"],
+    "action-ir": ["docs/reference/contracts/action-ir.md"],
 }
 """The pages of each scenario in reading order; all blocks share one folder."""
 README_COMMANDS = {"demo", "tests"}

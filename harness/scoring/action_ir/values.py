@@ -26,8 +26,8 @@ def canonical_value(value: Json, schema: ValueSchema, path: str) -> Json:
         refuse("type_mismatch", path, f"expected {schema.type}")
     if schema.type == "number":
         value = _double(value, path)
-    elif schema.type == "array":
-        value = _array(value, schema, path)
+    elif schema.items is not None:
+        value = _array(value, schema.items, path, is_set=schema.set_semantics)
     elif schema.type == "object":
         value = canonical_members(
             value,
@@ -75,15 +75,14 @@ def _double(value: float, path: str) -> float:
         refuse("non_finite_number", path, "larger than any double")
 
 
-def _array(members: list[Json], schema: ValueSchema, path: str) -> list[Json]:
-    items = schema.items
-    if items is None:
-        raise AssertionError("an array schema has items")
+def _array(
+    members: list[Json], items: ValueSchema, path: str, *, is_set: bool
+) -> list[Json]:
     canonical = [
         canonical_value(member, items, f"{path}[{index}]")
         for index, member in enumerate(members)
     ]
-    if not schema.set_semantics:
+    if not is_set:
         return canonical
     by_text = {canonical_json(member): member for member in canonical}
     return [by_text[text] for text in sorted(by_text)]
