@@ -21,6 +21,9 @@ class _Contract:
 
 CONTRACTS: Final = {
     "action-ir": _Contract("score_action_ir", "Action IR v1 with Mobile Actions rows"),
+    "mlperf-agentic": _Contract(
+        "score_mlperf_agentic", "a finished run of MLPerf Agentic, from its event log"
+    ),
 }
 """The contracts by the name on the command line."""
 

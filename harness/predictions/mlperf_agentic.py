@@ -1,0 +1,152 @@
+"""Scores a finished MLPerf-agentic run again, from its files to our own two.
+
+`scores.json` has the original's text. What that file hides goes into
+`diagnostics.json`, so that the two are never mixed. Rows are written as they are
+made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.canonical import Json, hash_file
+from harness.errors import ScoringError, UsageError
+from harness.predictions.json_lines import require_file
+from harness.predictions.mlperf_dataset import read_dataset
+from harness.predictions.mlperf_log import read_log
+from harness.predictions.output_folder import new_folder, require_absent
+from harness.scoring.mlperf_agentic.aggregate import (
+    RunScore,
+    excluded_rows,
+    score_file_head,
+    score_rows,
+    score_run,
+)
+from harness.scoring.mlperf_agentic.diagnostics import diagnostics, unanswered_rows
+from harness.strict_json import StrictJsonError, decode_document
+
+EVENTS: Final = "events.jsonl"
+INDEX_MAP: Final = "sample_idx_map.json"
+SCORES: Final = "scores.json"
+DIAGNOSTICS: Final = "diagnostics.json"
+DATASET_NAME: Final = "performance"
+"""Key of the index map under which the original keeps its one data set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """The result of one scoring."""
+
+    score: float | None
+    """Rounded to four places; None where nothing is scorable."""
+    n_repeats: int
+    head: dict[str, Json]
+    """`score`, `turns` and `domains` of the score file."""
+    diagnostics: dict[str, Json]
+
+
+def score_report(
+    dataset: Path, report: Path, output: Path, *, dataset_name: str = DATASET_NAME
+) -> ScoredRun:
+    """Score a report folder and write both files into a new folder.
+
+    Raises UsageError for paths that cannot be used and ScoringError for a data set or
+    an index map that the original would refuse. Nothing is left behind then.
+    """
+    require_file(dataset, "--dataset")
+    if not report.is_dir():
+        raise UsageError(
+            "eval_cli_invalid",
+            "--report-dir names no folder",
+            where=str(report),
+            expected=f"a folder with {EVENTS} and {INDEX_MAP}",
+            recovery="give --report-dir the folder of a finished run",
+        )
+    require_absent(output)
+    events = _member(report, EVENTS)
+    _check_index_map(_member(report, INDEX_MAP), dataset_name)
+    log, lines = read_log(events, read_dataset(dataset))
+    run = score_run(log)
+    details = {
+        "inputs": {
+            "dataset": hash_file(dataset),
+            "events": hash_file(events),
+        },
+        **diagnostics(run, lines),
+    }
+    with new_folder(output) as folder:
+        _write(folder / SCORES, _score_file(run))
+        unanswered = {"unanswered_turns": unanswered_rows(run)}
+        _write(folder / DIAGNOSTICS, _document(details, unanswered), end="\n")
+    return ScoredRun(run.score, len(run.repeats), score_file_head(run), details)
+
+
+def _score_file(run: RunScore) -> Iterator[str]:
+    lists: dict[str, Iterable[Json]] = {"per_turn": score_rows(run)}
+    if any(True for _ in run.log.recorded.excluded()):
+        lists["excluded_turns"] = excluded_rows(run)
+    return _document(score_file_head(run), lists)
+
+
+def _document(
+    head: Mapping[str, Json], lists: Mapping[str, Iterable[Json]]
+) -> Iterator[str]:
+    """Yield the text of an object with indent 2: plain members, then long lists."""
+    first = True
+    for name, value in head.items():
+        yield f"{'{' if first else ','}\n  {json.dumps(name)}: {_indented(value, 2)}"
+        first = False
+    for name, rows in lists.items():
+        yield f",\n  {json.dumps(name)}: ["
+        is_empty = True
+        for row in rows:
+            yield f"{'' if is_empty else ','}\n    {_indented(row, 4)}"
+            is_empty = False
+        yield "]" if is_empty else "\n  ]"
+    yield "\n}"
+
+
+def _indented(value: Json, columns: int) -> str:
+    text = json.dumps(value, indent=2)
+    # A line feed inside a string is an escape, so each one here ends a line.
+    return text.replace("\n", "\n" + " " * columns)
+
+
+def _write(path: Path, pieces: Iterable[str], end: str = "") -> None:
+    with path.open("x", encoding="ascii", newline="\n") as stream:
+        stream.writelines(pieces)
+        stream.write(end)
+
+
+def _member(report: Path, name: str) -> Path:
+    path = report / name
+    if not path.is_file():
+        raise _refused(path, f"the report folder has no {name}", "no such file")
+    return path
+
+
+def _check_index_map(path: Path, dataset_name: str) -> None:
+    try:
+        index_map = decode_document(path.read_bytes())
+    except StrictJsonError as error:
+        raise _refused(path, f"{INDEX_MAP} is no JSON", str(error)) from None
+    if not isinstance(index_map, dict) or dataset_name not in index_map:
+        named = sorted(index_map) if isinstance(index_map, dict) else "no object"
+        raise _refused(
+            path, f"{INDEX_MAP} does not know the data set", f"{named}", dataset_name
+        )
+
+
+def _refused(path: Path, problem: str, seen: str, expected: str = "") -> ScoringError:
+    return ScoringError(
+        "eval_predictions_invalid",
+        problem,
+        where=str(path),
+        expected=expected or "the report folder of a finished run, whole",
+        actual=seen,
+        recovery="bring back an intact copy of the report folder",
+    )
