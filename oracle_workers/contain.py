@@ -33,6 +33,8 @@ ENVIRONMENT = {
 
 PROTOCOL_DESCRIPTOR = 900
 """Where a worker keeps its protocol; far above what pack code sees or closes."""
+RELAY_DESCRIPTOR = 899
+"""Where a host that leads to an endpoint keeps the line to its relay."""
 
 _CAP_DAC_OVERRIDE = 1 << 1
 _CAP_DAC_READ_SEARCH = 1 << 2
@@ -70,6 +72,9 @@ class Containment(TypedDict):
     """The folder that holds one folder for each worker."""
     readable: list[str]
     """What pack code may read beside its own folder, at `confined` and above."""
+    relayed: bool
+    """Whether workers speak to an endpoint: they keep the line to the relay, and
+    nothing else may look into their memory."""
 
 
 def contain_host(wanted: Containment) -> dict[str, Any]:
@@ -85,6 +90,8 @@ def contain_host(wanted: Containment) -> dict[str, Any]:
         syscalls.drop_capabilities(_KEPT_CAPABILITIES)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    if wanted["relayed"]:
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     applied: dict[str, Any] = {
         "level": level,
         "session": True,
@@ -118,7 +125,7 @@ def contain_worker(
 ) -> None:
     """Contain a freshly forked worker; its protocol is PROTOCOL_DESCRIPTOR after."""
     os.setsid()
-    _redirect(protocol, output)
+    _redirect(protocol, output, {RELAY_DESCRIPTOR} if wanted["relayed"] else set())
     if wanted["level"] == "namespaces":
         syscalls.call("unshare", syscalls.CLONE_NEWIPC)
         syscalls.drop_capabilities()
@@ -141,14 +148,14 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _redirect(protocol: int, output: int) -> None:
+def _redirect(protocol: int, output: int, kept: set[int]) -> None:
     # Two steps, so that neither descriptor lands on the other's place.
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(protocol, PROTOCOL_DESCRIPTOR, inheritable=False)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.dup2(null, 0)
-    syscalls.close_all_but({0, 1, 2, PROTOCOL_DESCRIPTOR})
+    syscalls.close_all_but({0, 1, 2, PROTOCOL_DESCRIPTOR, *kept})
 
 
 def _limit_host(limits: Limits) -> dict[str, Any]:

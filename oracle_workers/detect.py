@@ -88,7 +88,9 @@ def _missing(error: UnavailableError) -> dict[str, Any]:
 
 
 def _applied(level: str, scratch: str, entered: list[str]) -> dict[str, Any]:
-    wanted = Containment(level=level, limits=_LIMITS, scratch=scratch, readable=[])
+    wanted = Containment(
+        level=level, limits=_LIMITS, scratch=scratch, readable=[], relayed=False
+    )
     if entered and os.getpid() != 1:
         return _missing(UnavailableError("pid namespace", "not the first process"))
     try:

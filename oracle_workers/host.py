@@ -3,7 +3,9 @@
 It runs pack code and is therefore contained before it imports any, trusted by nobody,
 and single-threaded, because it forks. It answers the door (one packet asks for one
 worker and brings the worker's protocol socket and output pipe), reaps workers, and
-kills whatever daemonised itself away from a dead one.
+kills whatever daemonised itself away from a dead one. A host of an endpoint imports
+no pack code at all, and when the evaluator is gone it waits for its workers, which
+delete their sessions.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ import os
 import select
 import signal
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oracle_workers import contain, namespaces, plain_json, session
+from oracle_workers import contain, loop, namespaces, plain_json, session
 from oracle_workers.contain import Containment, UnavailableError
 from oracle_workers.python_backend import PackBrokenError, PythonPack, describe_error
+
+if TYPE_CHECKING:
+    from oracle_workers.http_backend import HttpPack
 
 _PACKET_SIZE = 1 << 17
 _STRAY_POLL_MS = 10
@@ -84,17 +89,29 @@ def _report(door: socket.socket, message: dict[str, Any]) -> None:
     door.send(plain_json.encode(message))
 
 
-def _import(door: socket.socket, config: dict[str, Any]) -> PythonPack | None:
+def _import(
+    door: socket.socket, config: dict[str, Any]
+) -> PythonPack | HttpPack | None:
     if config["mode"] == "per_task":
         return None
     try:
-        pack = PythonPack.load(config["pack"])
+        pack = _load(config["pack"])
         _require_one_thread()
-        session.flush_output()
+        loop.flush_output()
     except BaseException as error:  # noqa: BLE001 - pack code may raise anything
         _report(door, {"stage": "broken", "detail": describe_error(error)})
         _exit(0)
     return pack
+
+
+def _load(paths: dict[str, Any]) -> PythonPack | HttpPack:
+    if "endpoint" not in paths:
+        return PythonPack.load(paths)
+    # Only here, because it brings the whole of TLS with it.
+    from oracle_workers import http_backend, http_session
+
+    assert http_session
+    return http_backend.HttpPack.load(paths)
 
 
 def _require_one_thread() -> None:
@@ -112,7 +129,7 @@ class _Host:
         self,
         door: socket.socket,
         config: dict[str, Any],
-        pack: PythonPack | None,
+        pack: PythonPack | HttpPack | None,
         own_namespace: int,
         kin: int,
     ) -> None:
@@ -125,6 +142,7 @@ class _Host:
         self._workers: dict[int, tuple[int, int]] = {}
         """Worker ids and session numbers by pidfd."""
         self._strays = False
+        self._leaving = False
         self._poll = select.poll()
         self._poll.register(door.fileno(), select.POLLIN)
         self._receive = door.recvmsg
@@ -134,7 +152,7 @@ class _Host:
         gc.collect()
         gc.freeze()
         door = self._door.fileno()
-        while True:
+        while self._workers or not self._leaving:
             for descriptor, _ in self._poll.poll(
                 _STRAY_POLL_MS if self._strays else None
             ):
@@ -143,13 +161,15 @@ class _Host:
                 else:
                     self._bury(descriptor)
             self._end_strays()
+        _exit(0)
 
     def _answer_door(self) -> None:
         data, ancillary, _, _ = self._receive(
             _PACKET_SIZE, socket.CMSG_SPACE(2 * array.array("i").itemsize)
         )
         if not data:
-            _exit(0)
+            self._leave()
+            return
         descriptors = array.array("i")
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -163,6 +183,13 @@ class _Host:
             for descriptor in descriptors:
                 _close(descriptor)
 
+    def _leave(self) -> None:
+        """The evaluator is gone: end, but let workers delete what they have open."""
+        if not self._config["containment"]["relayed"]:
+            _exit(0)
+        self._poll.unregister(self._door.fileno())
+        self._leaving = True
+
     def _open(self, request: dict[str, Any], protocol: int, output: int) -> None:
         apart = self._own_namespace >= 0
         pid = namespaces.fork_apart(self._own_namespace) if apart else _fork()
@@ -175,7 +202,7 @@ class _Host:
                     output,
                     0 if apart else self._pid,
                 )
-                session.run(self._config, request["context"], self._pack)
+                self._serve(request["context"])
             except BaseException as error:  # noqa: BLE001 - the worker's last words
                 os.write(2, describe_error(error).encode("utf-8", "replace"))
             finally:
@@ -183,6 +210,13 @@ class _Host:
         handle = _pidfd_open(pid)
         self._workers[handle] = (pid, request["session"])
         self._poll.register(handle, select.POLLIN)
+
+    def _serve(self, context: dict[str, Any]) -> None:
+        if self._pack is None or isinstance(self._pack, PythonPack):
+            session.run(self._config, context, self._pack)
+        from oracle_workers import http_session
+
+        http_session.run(self._pack, context)
 
     def _bury(self, handle: int) -> None:
         self._poll.unregister(handle)

@@ -4,6 +4,8 @@ It forks the pack host, waits for the host's end or for the evaluator to let go 
 leash, whichever comes first, and then kills everything below itself. Being a child
 subreaper, it finds what daemonised itself; at `namespaces` the host is the first
 process of its own process namespace, and the kernel does the same once more.
+A host that leads to an endpoint has a relay beside it, and is given a moment at the
+end, so that its workers can delete their sessions there.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import socket
 import sys
 from typing import Any
 
-from oracle_workers import host, namespaces, plain_json, syscalls
-from oracle_workers.contain import Containment, UnavailableError
+from oracle_workers import host, namespaces, plain_json, relay, syscalls
+from oracle_workers.contain import RELAY_DESCRIPTOR, Containment, UnavailableError
 from oracle_workers.folders import remove_tree
 from oracle_workers.processes import kill_descendants
 
@@ -37,10 +39,25 @@ def main(argv: list[str]) -> None:
     if not request:
         os._exit(0)
     config: dict[str, Any] = plain_json.decode(request)
-    pid = _fork_host(leash, door, config)
+    pids = _start_relay(door, config) if "relay" in config else []
+    pids.append(_fork_host(leash, door, config))
     door.close()
-    _wait(leash, pid)
+    if "relay" in config:
+        os.close(RELAY_DESCRIPTOR)
+    _wait(leash, pids, config.get("grace_s", 0))
     _end(config["containment"]["scratch"])
+
+
+def _start_relay(door: socket.socket, config: dict[str, Any]) -> list[int]:
+    """Start the relay and leave the line to it where the host expects it."""
+    try:
+        started = relay.start(config["relay"], config["containment"]["level"])
+    except UnavailableError as error:
+        host.report_refusal(door, error)
+        os._exit(0)
+    os.dup2(started.line.fileno(), RELAY_DESCRIPTOR, inheritable=False)
+    started.line.close()
+    return [started.pid]
 
 
 def _fork_host(
@@ -66,12 +83,16 @@ def _fork_host(
     return pid
 
 
-def _wait(leash: socket.socket, pid: int) -> None:
-    handle = os.pidfd_open(pid)
+def _wait(leash: socket.socket, pids: list[int], grace_s: float) -> None:
+    """Wait for the first end of a process; without the evaluator only so long."""
     poll = select.poll()
-    poll.register(handle, select.POLLIN)
+    for pid in pids:
+        poll.register(os.pidfd_open(pid), select.POLLIN)
     poll.register(leash, select.POLLIN)
-    poll.poll()
+    ended = {descriptor for descriptor, _ in poll.poll()}
+    if ended == {leash.fileno()}:
+        poll.unregister(leash)
+        poll.poll(grace_s * 1000)
 
 
 def _leave(_signal: int, _frame: object) -> None:

@@ -31,6 +31,8 @@ _NET_BIND_AND_CONNECT = 3
 _SCOPE_SOCKETS_AND_SIGNALS = 3
 _QUERY_VERSION = 1
 _RULE_PATH_BENEATH = 1
+_RULE_NET_PORT = 2
+_NET_CONNECT = 2
 
 
 class LandlockError(Exception):
@@ -45,10 +47,13 @@ def abi() -> int:
         return 0
 
 
-def restrict(readable: list[str], writable: str) -> dict[str, Any]:
+def restrict(
+    readable: list[str], writable: str | None, tcp_ports: tuple[int, ...] = ()
+) -> dict[str, Any]:
     """Leave this process only `readable`, a few devices and the folder `writable`.
 
-    Returns what was applied; raises LandlockError.
+    From ABI 4 it connects by TCP to `tcp_ports` alone. Returns what was applied;
+    raises LandlockError.
     """
     version = abi()
     if version < 1:
@@ -65,7 +70,11 @@ def restrict(readable: list[str], writable: str) -> dict[str, Any]:
                 _allow(ruleset, path, _READ_ONLY)
             for path in _DEVICES:
                 _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-            _allow(ruleset, writable, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK))
+            if writable is not None:
+                rights = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
+                _allow(ruleset, writable, rights)
+            for port in tcp_ports if network else ():
+                _allow_port(ruleset, port)
             syscalls.call("landlock_restrict_self", ruleset, 0)
         finally:
             os.close(ruleset)
@@ -92,3 +101,8 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         syscalls.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(target)
+
+
+def _allow_port(ruleset: int, port: int) -> None:
+    rule = ctypes.create_string_buffer(struct.pack("=QQ", _NET_CONNECT, port))
+    syscalls.call("landlock_add_rule", ruleset, _RULE_NET_PORT, rule, 0)

@@ -46,12 +46,42 @@ _encode = (
     )
     .encode
 )
-_decode = _private_copy("json.decoder").JSONDecoder().decode
+_decoder = _private_copy("json.decoder").JSONDecoder
+_decode = _decoder().decode
 
 
 def decode(data: bytes) -> Json:
     """Decode a frame of the evaluator, which is trusted."""
     return _decode(data.decode("utf-8"))
+
+
+def decode_strictly(data: bytes) -> Json:
+    """Decode what a stranger sent; raise NotJsonError for anything but one value.
+
+    A repeated key, NaN, broken UTF-8 and nesting that breaks the parser are refused.
+    """
+    try:
+        return _decode_strictly(data.decode("utf-8"))
+    except RecursionError:
+        raise NotJsonError("text", "nested too deep") from None
+    except ValueError as error:
+        raise NotJsonError("text", f"not strict JSON: {error}"[:500]) from None
+
+
+def _no_repetition(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("an object repeats a key")
+    return value
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_decode_strictly = _decoder(
+    object_pairs_hook=_no_repetition, parse_constant=_no_constant
+).decode
 
 
 def encode(value: Json) -> bytes:

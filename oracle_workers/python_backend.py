@@ -1,6 +1,7 @@
-"""A pack whose backend is a Python module, as loaded in a host or worker.
+"""A pack's Python modules, as loaded in a host or worker.
 
-The only place that imports pack code. The pack's folders stand first on the import
+The only place that imports pack code. A pack whose backend is an endpoint has its
+assertions here and nothing else. The pack's folders stand first on the import
 path, no bytecode is written, and what the contract asks of a pack (four functions,
 assertions by name) is looked up once, so later tampering with the modules changes
 nothing.
@@ -63,8 +64,10 @@ class PythonPack:
         sys.dont_write_bytecode = True
         sys.path[:0] = paths["import_folders"]
         sys.path.extend(path for path in paths["packages"] if path not in sys.path)
-        backend = _import_file(paths["backend"])
-        functions = {name: _function_of(backend, name) for name in _FUNCTIONS}
+        functions = dict.fromkeys(_FUNCTIONS, _elsewhere)
+        if paths["backend"] is not None:
+            backend = _import_file(paths["backend"])
+            functions = {name: _function_of(backend, name) for name in _FUNCTIONS}
         assertions = _assertions_of(_import_file(paths["assertions"]))
         return cls(functions, assertions, _read(paths["fixtures"]))
 
@@ -72,8 +75,11 @@ class PythonPack:
         """Return what the backend names as its tools."""
         return self._list_tools()
 
-    def reset(self, context: RunContext) -> None:
-        """Start an episode on untouched fixtures."""
+    def reset(self, context: RunContext, fixtures: Any = None) -> None:
+        """Start an episode on untouched fixtures, or on those that were sent."""
+        if fixtures is not None:
+            self._reset(ctx=context, fixtures=fixtures)
+            return
         # A worker is a fork, so the first reset may have the inherited object; a
         # backend that kept and changed it must not meet its own changes later.
         if not self._parsed_is_fresh and self._fixtures is not None:
@@ -126,6 +132,10 @@ def _import_file(path: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _elsewhere(*_: Any, **__: Any) -> Any:
+    raise PackBrokenError("this worker has no backend: it is an endpoint")
 
 
 def _function_of(module: ModuleType, name: str) -> Callable[..., Any]:

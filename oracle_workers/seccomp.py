@@ -1,7 +1,8 @@
 """A system call filter, assembled by hand: a deny-list that answers EPERM.
 
 Every `socket` is refused whatever its family, since a Unix socket of another program
-is a way out as well; a `socketpair` of that family stays. Foreign call conventions
+is a way out as well; a `socketpair` of that family stays, and no socket that was
+passed in can be turned to another address. Foreign call conventions
 (x32, another architecture) are refused whole.
 """
 
@@ -16,6 +17,11 @@ from oracle_workers import syscalls
 
 _ALWAYS = (
     "socket",
+    "connect",
+    "bind",
+    "listen",
+    "accept",
+    "accept4",
     "ptrace",
     "process_vm_readv",
     "process_vm_writev",
@@ -72,6 +78,8 @@ CONFINED = (*_ALWAYS, "setns", "unshare")
 """What pack code may not call."""
 HOST_OF_NAMESPACES = _ALWAYS
 """The same for a host that must still give each worker a process namespace."""
+RELAY = tuple(name for name in CONFINED if name not in ("socket", "connect", "bind"))
+"""What a relay may not call; name lookups bind a socket to ask about addresses."""
 
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15

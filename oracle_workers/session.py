@@ -1,53 +1,27 @@
-"""The worker's loop: one pack session, one request at a time, then the end.
+"""A worker's session with a pack: one operation at a time, then the end.
 
-Requests and replies are framed JSON on the protocol descriptor. A reply holds either
-`value` or `fault` (`error`: pack code raised; `malformed`: its value has no JSON
-form). The running trace keeps arguments as they were sent and results as they were
-answered, whatever the pack later does to the objects. The worker ends when the
-evaluator kills it or lets go of the socket.
+The running trace keeps arguments as they were sent and results as they were
+answered, whatever the pack later does to the objects. Where the backend is an
+endpoint, the worker has the assertions alone, and state and trace come with the
+request.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
 from typing import Any, NoReturn
 
-from oracle_workers import assertions, frames, plain_json
-from oracle_workers.contain import PROTOCOL_DESCRIPTOR
+from oracle_workers import assertions, loop, plain_json
 from oracle_workers.own_builtins import OWN_BUILTINS
-from oracle_workers.plain_json import NotJsonError
-from oracle_workers.python_backend import (
-    PackBrokenError,
-    PythonPack,
-    context_of,
-    describe_error,
-)
+from oracle_workers.python_backend import PackBrokenError, PythonPack, context_of
 
 globals()["__builtins__"] = OWN_BUILTINS
-
-_BORN = b'{"value":"born"}'
-
-_exit = os._exit
-_getpid = os.getpid
-_sha256 = hashlib.sha256
-_stdout = sys.stdout
-_stderr = sys.stderr
 
 
 def run(
     config: dict[str, Any], context: dict[str, Any], pack: PythonPack | None
 ) -> NoReturn:
     """Serve one session on the protocol descriptor; does not return."""
-    try:
-        frames.write_frame(PROTOCOL_DESCRIPTOR, _BORN)
-        _Session(config, context, pack).serve()
-    except (OSError, frames.FrameError):
-        # The evaluator is gone, or pack code closed or spoiled the protocol: either
-        # way there is nobody left to answer.
-        _exit(71)
-    _exit(0)
+    loop.serve(_Session(config, context, pack).operations)
 
 
 class _Session:
@@ -57,9 +31,8 @@ class _Session:
         self._config = config
         self._context = context
         self._loaded = pack
-        self._pid = _getpid()
         self._trace: list[dict[str, Any]] = []
-        self._operations = {
+        self.operations: dict[str, loop.Operation] = {
             "import": self._import,
             "list_tools": self._list_tools,
             "assertion_names": self._assertion_names,
@@ -70,29 +43,6 @@ class _Session:
             "run_assertion": self._run_assertion,
             "close": self._close,
         }
-
-    def serve(self) -> None:
-        """Answer requests until the evaluator lets go."""
-        while True:
-            request = frames.read_frame(PROTOCOL_DESCRIPTOR)
-            if request is None:
-                return
-            reply = self._answer(request)
-            if _getpid() != self._pid:
-                # Pack code forked and came back twice: only the first one answers.
-                return
-            flush_output()
-            frames.write_frame(PROTOCOL_DESCRIPTOR, reply)
-
-    def _answer(self, request: bytes) -> bytes:
-        message = plain_json.decode(request)
-        try:
-            value = self._operations[message["op"]](message)
-        except NotJsonError as error:
-            return _fault("malformed", error.type_name, error.detail)
-        except BaseException as error:  # noqa: BLE001 - pack code may raise anything
-            return _fault("error", type(error).__name__, describe_error(error))
-        return b'{"value":' + value + b"}"
 
     @property
     def _pack(self) -> PythonPack:
@@ -111,9 +61,9 @@ class _Session:
     def _assertion_names(self, _message: dict[str, Any]) -> bytes:
         return plain_json.encode(sorted(self._pack.assertions))
 
-    def _reset(self, _message: dict[str, Any]) -> bytes:
+    def _reset(self, message: dict[str, Any]) -> bytes:
         self._trace.clear()
-        self._pack.reset(context_of(self._context, None))
+        self._pack.reset(context_of(self._context, None), message.get("fixtures"))
         return b"true"
 
     def _call_tool(self, message: dict[str, Any]) -> bytes:
@@ -138,17 +88,16 @@ class _Session:
         return plain_json.encode(self._pack.get_state())
 
     def _state_hash(self, _message: dict[str, Any]) -> bytes:
-        state = self._pack.get_state()
-        content = plain_json.encode(state)
-        if not isinstance(state, dict):
-            raise NotJsonError(type(state).__name__, "the state is not a JSON object")
-        return f'"sha256:{_sha256(content).hexdigest()}"'.encode()
+        return loop.state_hash(self._pack.get_state())
 
     def _run_assertion(self, message: dict[str, Any]) -> bytes:
+        elsewhere = "state" in message
         verdict = assertions.judge(
             self._pack.assertions.get(message["name"]),
-            state=self._pack.get_state(),
-            trace=plain_json.decode(plain_json.encode(self._trace)),
+            state=message["state"] if elsewhere else self._pack.get_state(),
+            trace=message["trace"]
+            if elsewhere
+            else plain_json.decode(plain_json.encode(self._trace)),
             task=message["task"],
             context=context_of(self._context, None),
         )
@@ -156,27 +105,3 @@ class _Session:
 
     def _close(self, _message: dict[str, Any]) -> bytes:
         return b"true"
-
-
-def _fault(kind: str, type_name: str, detail: str) -> bytes:
-    safe = {
-        "kind": kind,
-        "type": _clean(type_name),
-        "detail": _clean(detail),
-    }
-    return b'{"fault":' + plain_json.encode(safe) + b"}"
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def flush_output() -> None:
-    """Push out what pack code printed, so that a kill loses none of it."""
-    for stream in (_stdout, _stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):
-            # Pack code closed it: then there is nothing more to keep.
-            continue

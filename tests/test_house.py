@@ -37,7 +37,7 @@ LAZY_PATTERN_ENGINE = "re2"
 
 PACK_BORDER = {
     "oracle_workers/host.py": "worker main: the import, and a forked worker's end",
-    "oracle_workers/session.py": "one operation of a session",
+    "oracle_workers/loop.py": "one operation of a session",
     "oracle_workers/assertions.py": "one assertion",
     "oracle_workers/python_backend.py": "the text of an exception of the pack",
 }

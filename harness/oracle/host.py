@@ -17,7 +17,7 @@ import anyio
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import OracleError
-from harness.oracle import folders, paths
+from harness.oracle import folders
 from harness.oracle.channel import Channel
 from harness.oracle.contracts import (
     HostMode,
@@ -29,6 +29,7 @@ from harness.oracle.contracts import (
     WorkerLimits,
 )
 from harness.oracle.keeper import Keeper, KeeperGoneError
+from harness.oracle.residents import PackResident, Resident
 from harness.oracle.session import OracleSession
 
 MAX_STARTS = 4
@@ -41,7 +42,7 @@ class OracleHost:
 
     def __init__(
         self,
-        pack: PackCode,
+        pack: PackCode | Resident,
         *,
         level: IsolationLevel,
         mode: HostMode = "shared",
@@ -49,7 +50,7 @@ class OracleHost:
         limits: WorkerLimits | None = None,
         scratch: Path | None = None,
     ) -> None:
-        self._pack = pack
+        self._resident = _resident_of(pack) if isinstance(pack, PackCode) else pack
         self._level: IsolationLevel = level
         self._mode: HostMode = mode
         self._deadlines = deadlines or WorkerDeadlines()
@@ -73,14 +74,6 @@ class OracleHost:
         Raises OracleError `eval_isolation_unavailable` naming the missing piece, and
         OracleFault `import` when the pack cannot be imported.
         """
-        if self._pack.endpoint is not None or self._pack.backend is None:
-            raise OracleError(
-                "eval_runner_mode_unsupported",
-                "the pack's oracle is an HTTP endpoint",
-                where=str(self._pack.endpoint),
-                expected="a pack with a Python backend",
-                recovery="use a pack with backend.py; endpoint packs come later",
-            )
         self._root = folders.make_root(self._scratch_parent)
         try:
             await self._start()
@@ -211,23 +204,18 @@ class OracleHost:
         return self._keeper
 
     def _config(self, scratch: Path) -> dict[str, Json]:
-        pack = self._pack
-        assert pack.backend is not None  # noqa: S101 - checked on entry
+        resident = self._resident
         return {
             "mode": self._mode,
             "folder": str(folders.make(scratch, "import")),
-            "pack": {
-                "backend": str(pack.backend),
-                "assertions": str(pack.assertions),
-                "fixtures": None if pack.fixtures is None else str(pack.fixtures),
-                "import_folders": paths.import_folders(pack),
-                "packages": paths.package_folders(),
-            },
+            "pack": resident.payload(self._deadlines),
+            **resident.surroundings(self._deadlines),
             "containment": {
                 "level": self._level,
                 "limits": self._limits.as_json(),
                 "scratch": str(scratch),
-                "readable": paths.readable(pack),
+                "readable": resident.readable(),
+                "relayed": resident.relayed,
             },
         }
 
@@ -259,3 +247,16 @@ class OracleHost:
             raise OracleFault("import", "error", str(message["detail"])[:4000])
         if message["stage"] == "contained":
             self.applied = {**message["applied"], "host_mode": self._mode}
+
+
+def _resident_of(pack: PackCode) -> PackResident:
+    """Return a local pack as a resident; raise OracleError for an endpoint's."""
+    if pack.endpoint is None and pack.backend is not None:
+        return PackResident(pack)
+    raise OracleError(
+        "eval_runner_mode_unsupported",
+        "the pack's oracle is an HTTP endpoint",
+        where=str(pack.endpoint),
+        expected="a pack with a Python backend",
+        recovery="open it with harness.oracle.opening.open_host, as a run does",
+    )

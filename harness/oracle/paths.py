@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import oracle_workers
 from harness.oracle.contracts import PackCode
 
 _SYSTEM = (
@@ -20,6 +21,7 @@ _SYSTEM = (
     "/etc/ld.so.cache",
     "/etc/localtime",
 )
+_TRUST = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates")
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
@@ -40,17 +42,39 @@ def package_folders() -> list[str]:
 
 def readable(pack: PackCode) -> list[str]:
     """Return what confined pack code may read: the pack, the interpreter, libraries."""
-    interpreter = sysconfig.get_paths()
-    candidates = [
-        str(pack.root),
-        *import_folders(pack),
-        interpreter["stdlib"],
-        interpreter["platstdlib"],
-        *package_folders(),
-        str(Path(sys.base_prefix) / "lib"),
-        str(Path(sys.base_prefix) / "bin"),
-        *_SYSTEM,
-    ]
+    candidates = [str(pack.root), *import_folders(pack), *package_folders()]
     if pack.fixtures is not None:
         candidates.append(str(pack.fixtures))
-    return list(dict.fromkeys(os.path.realpath(path) for path in candidates))
+    return _real([*candidates, *interpreter()])
+
+
+def interpreter() -> list[str]:
+    """Return what any process reads: the interpreter and the system's libraries."""
+    folders = sysconfig.get_paths()
+    return _real(
+        [
+            folders["stdlib"],
+            folders["platstdlib"],
+            str(Path(sys.base_prefix) / "lib"),
+            str(Path(sys.base_prefix) / "bin"),
+            *_SYSTEM,
+        ]
+    )
+
+
+def worker_room() -> str:
+    """Return the folder of the workers' own modules."""
+    return os.path.realpath(Path(oracle_workers.__file__).parent)
+
+
+def certificates() -> list[str]:
+    """Return where the system keeps the authorities that it trusts."""
+    import ssl
+
+    known = ssl.get_default_verify_paths()
+    found = [known.openssl_cafile, known.openssl_capath, *_TRUST]
+    return _real([path for path in found if path])
+
+
+def _real(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(os.path.realpath(path) for path in names))

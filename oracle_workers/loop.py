@@ -1,0 +1,121 @@
+"""The request loop that every kind of worker runs, and the form of its replies.
+
+One framed JSON request at a time on the protocol descriptor. A reply holds either
+`value` or `fault` (`error`: the operation failed; `malformed`: what it gave has no
+JSON form; `unsent` where nothing can have happened yet). The loop ends when the
+evaluator lets go of the socket or kills the worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from oracle_workers import frames, plain_json
+from oracle_workers.contain import PROTOCOL_DESCRIPTOR
+from oracle_workers.own_builtins import OWN_BUILTINS
+from oracle_workers.plain_json import NotJsonError
+from oracle_workers.python_backend import describe_error
+
+globals()["__builtins__"] = OWN_BUILTINS
+
+Operation = Callable[[dict[str, Any]], bytes]
+"""From a request to the canonical JSON of its value."""
+
+_BORN = b'{"value":"born"}'
+
+_exit = os._exit
+_getpid = os.getpid
+_sha256 = hashlib.sha256
+_stdout = sys.stdout
+_stderr = sys.stderr
+
+
+class NotServedError(Exception):
+    """An operation failed, in plain words; `unsent` where nothing left this process."""
+
+    def __init__(self, detail: str, *, unsent: bool = False) -> None:
+        self.detail = detail
+        self.unsent = unsent
+        super().__init__(detail)
+
+
+def serve(
+    operations: Mapping[str, Operation], leave: Callable[[], None] | None = None
+) -> NoReturn:
+    """Answer requests until the evaluator lets go, call `leave`, and end."""
+    status = 0
+    try:
+        frames.write_frame(PROTOCOL_DESCRIPTOR, _BORN)
+        _answer_all(operations)
+    except (OSError, frames.FrameError):
+        # The evaluator is gone, or pack code closed or spoiled the protocol: either
+        # way there is nobody left to answer.
+        status = 71
+    if leave is not None:
+        leave()
+    _exit(status)
+
+
+def _answer_all(operations: Mapping[str, Operation]) -> None:
+    pid = _getpid()
+    while True:
+        request = frames.read_frame(PROTOCOL_DESCRIPTOR)
+        if request is None:
+            return
+        reply = _answer(operations, request)
+        if _getpid() != pid:
+            # Pack code forked and came back twice: only the first one answers.
+            return
+        flush_output()
+        frames.write_frame(PROTOCOL_DESCRIPTOR, reply)
+
+
+def _answer(operations: Mapping[str, Operation], request: bytes) -> bytes:
+    message = plain_json.decode(request)
+    try:
+        value = operations[message["op"]](message)
+    except NotJsonError as error:
+        return _fault("malformed", error.type_name, error.detail)
+    except NotServedError as error:
+        return _fault("error", "", error.detail, unsent=error.unsent)
+    except BaseException as error:  # noqa: BLE001 - pack code may raise anything
+        return _fault("error", type(error).__name__, describe_error(error))
+    return b'{"value":' + value + b"}"
+
+
+def state_hash(state: Any) -> bytes:
+    """Return the content hash of a state as a JSON text; raise NotJsonError."""
+    content = plain_json.encode(state)
+    if not isinstance(state, dict):
+        raise NotJsonError(type(state).__name__, "the state is not a JSON object")
+    return f'"sha256:{_sha256(content).hexdigest()}"'.encode()
+
+
+def _fault(kind: str, type_name: str, detail: str, *, unsent: bool = False) -> bytes:
+    safe: dict[str, Any] = {
+        "kind": kind,
+        "type": _clean(type_name),
+        "detail": _clean(detail),
+    }
+    if unsent:
+        safe["unsent"] = True
+    return b'{"fault":' + plain_json.encode(safe) + b"}"
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def flush_output() -> None:
+    """Push out what pack code printed, so that a kill loses none of it."""
+    for stream in (_stdout, _stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            # Pack code closed it: then there is nothing more to keep.
+            continue
