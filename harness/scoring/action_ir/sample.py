@@ -124,15 +124,8 @@ def score_sample(
     """
     gold_action = _gold(gold, tools, sample_id)
     _check_fields(sample_id, scenario, generation_failure)
-    prediction: Action | None = None
-    problem: InvalidActionError | None = None
-    if prediction_raw is not None and prediction_raw == gold:
-        prediction = gold_action
-    elif prediction_raw is not None:
-        try:
-            prediction = read_action(prediction_raw, tools)
-        except InvalidActionError as found:
-            problem = found
+    known = {gold: gold_action} if isinstance(gold, str) else {}
+    prediction, problem = _read(prediction_raw, tools, known)
     exact = prediction is not None and prediction.text == gold_action.text
     execution = None
     if prediction is not None and prediction.decision == "CALL" and hook is not None:
@@ -185,6 +178,20 @@ def _gold(gold: str | Action, tools: Mapping[str, Tool], sample_id: str) -> Acti
             where=sample_id,
             actual=str(problem),
         ) from problem
+
+
+def _read(
+    text: Json, tools: Mapping[str, Tool], known: Mapping[str, Action]
+) -> tuple[Action | None, InvalidActionError | None]:
+    """Read a prediction; a text that was read already is the same action again."""
+    if text is None:
+        return None, None
+    if isinstance(text, str) and text in known:
+        return known[text], None
+    try:
+        return read_action(text, tools), None
+    except InvalidActionError as problem:
+        return None, problem
 
 
 def _check_fields(sample_id: str, scenario: str, failure: str | None) -> None:
