@@ -9,7 +9,7 @@ and a closed connection. Responses carry no date, so the same answer is the same
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,7 +54,9 @@ class Request:
 
 
 SocketStreamListener = MultiListener[SocketStream]
-Handler = Callable[[Request], Response]
+Delivery = Callable[[SocketStream], Awaitable[bool]]
+"""Sends an answer in its own way; returns whether the connection may be kept."""
+Handler = Callable[[Request], Response | Delivery]
 
 
 class _ProtocolError(Exception):
@@ -107,7 +109,8 @@ class _Connection:
                 keep_alive = head.keeps_alive
                 with anyio.fail_after(READ_TIMEOUT_S):
                     body = await self._body(head)
-                response = self._handler(Request(head.method, head.path, body))
+                request = Request(head.method, head.path, body)
+                response: Response | Delivery = self._handler(request)
             except TimeoutError:
                 keep_alive = False
                 response = refusal(408, "the request body did not arrive in time")
@@ -115,7 +118,10 @@ class _Connection:
                 keep_alive, response = False, error.response
             except anyio.IncompleteRead:
                 return
-            await self._send(response, keep_alive=keep_alive)
+            if isinstance(response, Response):
+                await self._send(response, keep_alive=keep_alive)
+            else:
+                keep_alive = await response(self._stream) and keep_alive
 
     async def _head(self) -> _Head | None:
         """Read a request's head; None when the client is done."""
