@@ -7,14 +7,14 @@ made.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from harness.canonical import Json, hash_file
 from harness.errors import ScoringError, UsageError
+from harness.predictions.indented_json import document
 from harness.predictions.json_lines import require_file
 from harness.predictions.mlperf_dataset import read_dataset
 from harness.predictions.mlperf_log import read_log
@@ -81,7 +81,7 @@ def score_report(
     with new_folder(output) as folder:
         _write(folder / SCORES, _score_file(run))
         unanswered = {"unanswered_turns": unanswered_rows(run)}
-        _write(folder / DIAGNOSTICS, _document(details, unanswered), end="\n")
+        _write(folder / DIAGNOSTICS, document(details, unanswered), end="\n")
     return ScoredRun(run.score, len(run.repeats), score_file_head(run), details)
 
 
@@ -89,31 +89,7 @@ def _score_file(run: RunScore) -> Iterator[str]:
     lists: dict[str, Iterable[Json]] = {"per_turn": score_rows(run)}
     if any(True for _ in run.log.recorded.excluded()):
         lists["excluded_turns"] = excluded_rows(run)
-    return _document(score_file_head(run), lists)
-
-
-def _document(
-    head: Mapping[str, Json], lists: Mapping[str, Iterable[Json]]
-) -> Iterator[str]:
-    """Yield the text of an object with indent 2: plain members, then long lists."""
-    first = True
-    for name, value in head.items():
-        yield f"{'{' if first else ','}\n  {json.dumps(name)}: {_indented(value, 2)}"
-        first = False
-    for name, rows in lists.items():
-        yield f",\n  {json.dumps(name)}: ["
-        is_empty = True
-        for row in rows:
-            yield f"{'' if is_empty else ','}\n    {_indented(row, 4)}"
-            is_empty = False
-        yield "]" if is_empty else "\n  ]"
-    yield "\n}"
-
-
-def _indented(value: Json, columns: int) -> str:
-    text = json.dumps(value, indent=2)
-    # A line feed inside a string is an escape, so each one here ends a line.
-    return text.replace("\n", "\n" + " " * columns)
+    return document(score_file_head(run), lists)
 
 
 def _write(path: Path, pieces: Iterable[str], end: str = "") -> None:

@@ -94,6 +94,8 @@ def diagnostics(run: RunScore, lines: LineCounts) -> dict[str, Json]:
 
 def unanswered_rows(run: RunScore) -> Iterator[dict[str, Json]]:
     """Yield one row for each scored turn without an output, in reporting order."""
+    if not run.missing:
+        return
     for turn, _ in run.scored_turns():
         if turn.answer is None:
             yield {

@@ -78,6 +78,11 @@ EVENT_KINDS: Final[dict[str, EventKind]] = {
 OUTPUT_TAG: Final = "TextModelOutput"
 ERROR_TAG: Final = "ErrorData"
 TAGS: Final = frozenset({OUTPUT_TAG, ERROR_TAG, "PromptData"})
+_NULL: Final = type(None)
+_INTEGER_OR_NULL: Final = frozenset({int, _NULL})
+"""Without bool, which is an int to Python and none to JSON."""
+_TEXT_OR_NULL: Final = frozenset({str, _NULL})
+_NAME_OR_NULL: Final = frozenset({str, int, _NULL})
 _SHOWN_TYPE: Final = 80
 """Characters of an error's type that are kept."""
 
@@ -90,12 +95,12 @@ def read_event(line: str) -> Event:
     conversation_id = record.get("conversation_id", "")
     turn = record.get("turn")
     if (
-        not isinstance(uuid, str)
-        or not isinstance(conversation_id, str)
-        or not (turn is None or type(turn) is int)
+        type(uuid) is not str
+        or type(conversation_id) is not str
+        or type(turn) not in _INTEGER_OR_NULL
         or type(record.get("timestamp_ns", 0)) is not int
-        or not isinstance(record.get("finish_reason"), str | None)
-        or not isinstance(record.get("worker_id"), str | int | None)
+        or type(record.get("finish_reason")) not in _TEXT_OR_NULL
+        or type(record.get("worker_id")) not in _NAME_OR_NULL
     ):
         raise SkippedLineError(LineSkip.FIELD_TYPE)
     data = record.get("data")
