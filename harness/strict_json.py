@@ -27,7 +27,11 @@ _PARSER_DEPTH = 960
 """Where CPython 3.11 gives up while parsing; held on every version."""
 
 _WHITESPACE = " \t\n\r"
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRUCTURE = re.compile(
+    # The closing quote is optional, so that a string without one is read once only.
+    r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]',
+    re.DOTALL,
+)
 
 
 class StrictJsonError(ValueError):
