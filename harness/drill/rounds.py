@@ -202,10 +202,16 @@ async def _tear(
     paths = [folder.file(log) for log in logs]
     before = sum(map(tearing.torn_tails, paths))
     tearing.unfinish(folder)
+    whole = {path: path.read_bytes() for path in paths}
     for path in paths:
         tearing.tear(path, draw)
     booked = await _how_it_ended(config)
     problem = ""
+    if booked != _WENT_ON:
+        # The next blow needs a whole run again, whatever became of this one.
+        for path, content in whole.items():
+            path.write_bytes(content)
+        await run_whole(config)
     if booked == _WENT_ON:
         booked = cells.RESUMED
         if _hashes(folder) != hashes:

@@ -68,6 +68,17 @@ class ResumingCandidate:
             return received
         return await self.live.exchange(request, deadline=deadline)
 
+    def backs(self, episode: Episode) -> bool:
+        """Tell whether the log still says how every request of an episode ended.
+
+        A power cut may take the end of this log and leave the episode log whole.
+        """
+        for turn in episode.turns:
+            outcome = self.log.outcome_of(turn.request_hash)
+            if outcome is None or outcome.status != turn.call_status:
+                return False
+        return True
+
 
 def _may_be_asked_again(outcome: Outcome) -> bool:
     if is_completion(outcome):
@@ -82,7 +93,7 @@ class Collector:
 
     config: EvalConfig
     endpoint: Endpoint
-    candidate: Candidate
+    candidate: ResumingCandidate
     plan_identity: str
     planned: int
     """Episodes of this candidate: tasks times trials."""
@@ -137,7 +148,11 @@ class Collector:
             return await drive(request, self.candidate, deadline=deadline)
         key = episode_key(self.config, request)
         known = self.episodes.lookup(key)
-        if known is not None and _cause(known).retried != "request":
+        if (
+            known is not None
+            and _cause(known).retried != "request"
+            and self.candidate.backs(known)
+        ):
             return known
         request = replace(request, attempt=self.episodes.attempts(key) + 1)
         head = {"task_id": task.spec.task_id, "trial": trial}

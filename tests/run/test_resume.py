@@ -150,3 +150,31 @@ def test_received_completion_is_not_sampled_again_after_a_kill(
     assert aggregate_hashes(bench.output()) == before
     assert len(server.requests) - asked_before == len(recorded) - 1
     assert recorded[request_hash] == 1
+
+
+@pytest.mark.slow
+def test_candidate_log_that_lost_its_end_is_asked_again_where_it_is_needed(
+    bench, benchmark
+):
+    control = CountingControl(benchmark)
+    with control.served() as server:
+        config = bench.config("gold", base_url=server.url)
+        bench.run(config)
+        folder = bench.output()
+        before = aggregate_hashes(folder)
+        asked = control.number
+        for name in (
+            "eval_manifest.json",
+            "report.html",
+            "eval_report.json",
+            "eval_task_results.parquet",
+        ):
+            (folder / name).unlink()
+        log = folder / "candidate_io_cache.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(lines[:-3]) + lines[-3][:20])
+
+        bench.run(config, resume=True)
+
+    assert aggregate_hashes(folder) == before
+    assert control.number == asked + 1
