@@ -40,7 +40,7 @@ class PlannedCandidate(Record):
     alias: str
     canonical_id: str
     task_ids: tuple[str, ...] | None
-    """In the order of asking; None for all tasks of the file in their order."""
+    """In the order of asking; None for all tasks of the plan in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class PlanHeader(Record):
     scoring_policy_hash: str
     scoring_policy: ScoringPolicy
     trials: int
-    task_count: int
-    """Number of task lines that follow; a shorter file is not whole."""
+    task_ids: tuple[str, ...]
+    """All planned tasks in the order of their lines; a shorter file is not whole."""
     candidates: tuple[PlannedCandidate, ...]
     facts: dict[str, Any]
     """What reports repeat: the source's description, publication reasons, caps."""
@@ -72,7 +72,7 @@ def task_key(task_id: str) -> str:
 def write_plan(path: Path, header: PlanHeader, specs: Iterable[TaskSpec]) -> str:
     """Write the plan once and return the file's content hash.
 
-    Tasks are taken one by one; there must be `header.task_count` of them. Raises
+    Tasks are taken one by one; they must be those of `header.task_ids`. Raises
     ArtifactError (`eval_cli_artifact_conflict`) when the folder keeps another plan,
     EvidenceError when the machine refuses.
     """
@@ -91,8 +91,8 @@ def _lines(header: PlanHeader, specs: Iterable[TaskSpec]) -> Iterator[bytes]:
         }
         yield _line(sequence, "task", task_key(spec.task_id), payload)
         count += 1
-    if count != header.task_count:
-        raise _incomplete(header.task_count, count)
+    if count != len(header.task_ids):
+        raise _incomplete(len(header.task_ids), count)
 
 
 def _line(sequence: int, record_type: str, key: str, payload: Json) -> bytes:
@@ -208,8 +208,8 @@ def _header(log: AppendLog) -> PlanHeader:
     if log.torn is not None or not len(log):
         raise _incomplete(None, max(0, len(log) - 1))
     header = PlanHeader.from_payload(log.entry(0).payload()["header"])
-    if len(log) - 1 != header.task_count:
-        raise _incomplete(header.task_count, len(log) - 1)
+    if len(log) - 1 != len(header.task_ids):
+        raise _incomplete(len(header.task_ids), len(log) - 1)
     return header
 
 

@@ -131,7 +131,7 @@ def _new_run_id(now: datetime) -> str:
 
 def _header(config: EvalConfig, authorized: Authorized, run_id: str) -> PlanHeader:
     source, plan = authorized.source, authorized.plan
-    planned = _planned(config, plan)
+    planned = _planned(config, source, plan)
     return PlanHeader(
         schema_version=PLAN_VERSION,
         scope="trace_and_executable" if config.is_executable else "trace",
@@ -143,12 +143,12 @@ def _header(config: EvalConfig, authorized: Authorized, run_id: str) -> PlanHead
         scoring_policy_hash=config.scoring_policy_hash,
         scoring_policy=config.scoring_policy,
         trials=config.eval.trials,
-        task_count=len(planned),
+        task_ids=planned,
         candidates=tuple(
             PlannedCandidate(
                 alias,
                 config.candidate(alias).canonical_id,
-                None if set(task_ids) == planned else task_ids,
+                None if task_ids == planned else task_ids,
             )
             for alias in config.candidate_aliases
             for task_ids in [plan.task_ids_for(alias)]
@@ -157,13 +157,16 @@ def _header(config: EvalConfig, authorized: Authorized, run_id: str) -> PlanHead
     )
 
 
-def _planned(config: EvalConfig, plan: EligiblePlan) -> set[str]:
-    """Return the ids of all tasks that somebody is asked."""
-    return {
+def _planned(
+    config: EvalConfig, source: VerifiedSource, plan: EligiblePlan
+) -> tuple[str, ...]:
+    """Return all tasks that somebody is asked, in publication order."""
+    asked = {
         task_id
         for alias in config.candidate_aliases
         for task_id in plan.task_ids_for(alias)
     }
+    return tuple(task_id for task_id in source.task_ids if task_id in asked)
 
 
 def _facts(plan: EligiblePlan, run_id: str) -> dict[str, Json]:
@@ -183,7 +186,7 @@ def _facts(plan: EligiblePlan, run_id: str) -> dict[str, Json]:
 def _task_specs(config: EvalConfig, authorized: Authorized) -> Iterator[TaskSpec]:
     """Yield the planned tasks in publication order, one row at a time."""
     source = authorized.source
-    planned = _planned(config, authorized.plan)
+    planned = frozenset(_planned(config, source, authorized.plan))
     for row in source.rows():
         if row["task_id"] in planned:
             yield _task_spec(source, row, executable=config.is_executable)

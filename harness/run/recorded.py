@@ -178,7 +178,7 @@ class RunEvidence:
         """Return a candidate's task ids in plan order."""
         if planned.task_ids is not None:
             return planned.task_ids
-        return tuple(spec.task_id for spec in self.plan.tasks())
+        return self.plan.header.task_ids
 
     def tasks_of(self, planned: PlannedCandidate) -> Iterator[ScorableTask]:
         """Yield a candidate's tasks in plan order."""

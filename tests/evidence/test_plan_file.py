@@ -26,7 +26,7 @@ HEADER = PlanHeader(
     scoring_policy_hash=key(4),
     scoring_policy=POLICY,
     trials=2,
-    task_count=3,
+    task_ids=("t0", "t1", "t2"),
     candidates=(
         PlannedCandidate("gold", "local:m@x", None),
         PlannedCandidate("words", "local:n@x", ("t2", "t0")),
@@ -80,7 +80,7 @@ def test_the_hash_is_that_of_the_file(plan, path):
     ("header", "tasks"),
     [
         (replace(HEADER, trials=3), TASKS),
-        (replace(HEADER, task_count=2), TASKS[:2]),
+        (replace(HEADER, task_ids=("t0", "t1")), TASKS[:2]),
         (HEADER, TASKS[::-1]),
     ],
     ids=["header", "fewer tasks", "another order"],
@@ -121,7 +121,7 @@ def test_a_changed_byte_is_refused_with_its_record(path, position):
 
 
 def test_a_task_twice_is_refused(path):
-    write_plan(path, replace(HEADER, task_count=2), [TASKS[0], TASKS[0]])
+    write_plan(path, replace(HEADER, task_ids=("t0", "t0")), [TASKS[0], TASKS[0]])
     with pytest.raises(EvidenceError, match="record 3"):
         PlanFile.open(path)
 
