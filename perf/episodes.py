@@ -9,6 +9,7 @@ sizes leaves start-up out. Only ratios of one sitting mean anything.
     pip install aiohttp orjson uvloop      # the floor's client, a faster endpoint
     python perf/episodes.py --sizes 500 2000 --rounds 3
     python perf/episodes.py --sizes 500 --latency 0.2
+    python perf/episodes.py --sizes 500 --peer OTHER/bin/python   # has inspect-ai
 """
 
 from __future__ import annotations
@@ -120,6 +121,9 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, metavar="S")
     parser.add_argument("--modes", nargs="+", default=["executable", "trace"])
     parser.add_argument("--no-floor", action="store_true")
+    parser.add_argument(
+        "--peer", metavar="PYTHON", help="an interpreter that has inspect-ai and openai"
+    )
     parser.add_argument("--count-fsyncs", metavar="CONFIG", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.count_fsyncs:
@@ -142,7 +146,7 @@ def measure_mode(
     workers = "fork" if mode == "executable" else "none"
     last: dict[str, tuple[int, float]] = {}
     for size in options.sizes:
-        ours, floors = [], []
+        ours, floors, peers = [], [], []
         for number in range(options.rounds):
             label = f"{mode}-{size}-{number}"
             config = write_config(folder, label, url, mode, size // TASKS)
@@ -151,6 +155,10 @@ def measure_mode(
                 floor = [sys.executable, str(HERE / "floor.py"), "--url", url]
                 floor += ["-n", str(size), "-c", str(PARALLEL), "--workers", workers]
                 floors.append(measured(floor, folder))
+            if options.peer:
+                peer = [options.peer, str(HERE / "peer_inspect.py"), "--url", url]
+                peer += ["-n", str(size), "-c", str(PARALLEL)]
+                peers.append(measured(peer, folder))
         config = write_config(folder, f"{mode}-{size}-sync", url, mode, size // TASKS)
         fsyncs = count_fsyncs(config)
         stored = evidence_bytes(folder / f"{mode}-{size}-sync-run")
@@ -161,6 +169,10 @@ def measure_mode(
             show(f"floor ({workers})", median(floors), size, options.latency, last)
             ratio = median(ours).cpu_s / median(floors).cpu_s
             print(f"  CPU fairtrial / floor: {ratio:.2f}")
+        if peers:
+            show("Inspect AI", median(peers), size, options.latency, last)
+            ratio = median(peers).cpu_s / median(ours).cpu_s
+            print(f"  CPU Inspect AI / fairtrial: {ratio:.1f}")
         print(f"  fsyncs an episode: {fsyncs / episodes:.3f}")
         print(f"  evidence bytes an episode: {stored / episodes:.0f}")
 
