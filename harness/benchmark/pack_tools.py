@@ -9,6 +9,7 @@ from harness.benchmark.manifest import Confirmation
 from harness.benchmark.problems import PackFile, shown
 from harness.canonical import Json
 from harness.json_schema import SchemaDefinitionError, ToolCatalog, compile_tools
+from harness.json_schema.references import target_of
 from harness.strict_yaml import YamlPath
 
 _MODEL_KEYS: Final = ("name", "description", "parameters", "strict")
@@ -34,8 +35,7 @@ class PackTool:
     def enum(self, parameter: str) -> list[Json] | None:
         """Return the declared enum of a top-level parameter, if it has one."""
         properties = self.parameters.get("properties", {})
-        values = properties.get(parameter, {}).get("enum")
-        return values if isinstance(values, list) else None
+        return _enum_of(self.parameters, properties.get(parameter, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,15 @@ def read_tools(file: PackFile, confirmation: Confirmation) -> PackTools | None:
     for index, tool in enumerate(tools):
         _check_confirmation(file, tool, index, confirmation)
     return PackTools({tool.name: tool for tool in tools}, catalog)
+
+
+def _enum_of(root: dict[str, Json], schema: dict[str, Json]) -> list[Json] | None:
+    """Return the enum of a compiled schema, behind its references too."""
+    values = schema.get("enum")
+    if isinstance(values, list):
+        return values
+    behind = (*target_of(root, schema), *schema.get("allOf", ()))
+    return next((found for member in behind if (found := _enum_of(root, member))), None)
 
 
 def _tool(file: PackFile, raw: Json, index: int) -> PackTool | None:

@@ -248,11 +248,11 @@ class OutputFlags(Closed):
     write_task_results: bool
     """The table with one row for each episode."""
     write_eval_manifest: bool
-    """The manifest that binds all artifacts."""
+    """The manifest that binds all artifacts; no run goes without."""
     cache_candidate_responses: bool
-    """The log of requests and responses."""
+    """The log of requests and responses; no run goes without."""
     cache_tool_results: bool
-    """The log of executable episodes."""
+    """The log of executable episodes; no executable run goes without."""
 
 
 class OutputsSection(OutputFlags):

@@ -109,7 +109,7 @@ def task_row(
         required_subset_correct=_gate(score, "tool_selection"),
         milestones_correct=_metric(score, "milestone_accuracy"),
         execution_success=_metric(score, "tool_execution_success_rate"),
-        assertions_passed=_gate(score, "assertions"),
+        assertions_passed=_assertions(score),
         final_answer_passed=_metric(score, "final_answer_success_rate"),
         trial=score.trial,
         template_id=spec.template_id,
@@ -179,6 +179,15 @@ def _gate(score: TaskScore, name: str) -> bool | None:
         if gate.gate == name and gate.outcome != "not_applicable":
             return gate.outcome == "passed"
     return None
+
+
+def _assertions(score: TaskScore) -> bool | None:
+    """Return null where an assertion itself broke: it judged nothing."""
+    broken = any(
+        gate.gate == "assertions" and gate.failure_class == "infrastructure"
+        for gate in score.gates
+    )
+    return None if broken else _gate(score, "assertions")
 
 
 def _metric(score: TaskScore, name: str) -> bool | None:

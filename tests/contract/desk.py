@@ -69,7 +69,8 @@ WORDS = completion("Very well.")
 class Script:
     """Answers each ticket's turns from a table, and as gold where there is none.
 
-    `answers` maps a ticket to replies by turn; words follow behind the last.
+    `answers` maps a ticket to replies by turn; words follow behind the last. A
+    function in the place of a reply gets the request.
     """
 
     gold: ControlCandidate
@@ -85,7 +86,8 @@ class Script:
                 response.status, headers, json.dumps(response.payload).encode()
             )
         turn = sum(m["role"] == "assistant" for m in body["messages"])
-        return turns[turn] if turn < len(turns) else WORDS
+        reply = turns[turn] if turn < len(turns) else WORDS
+        return reply(received) if callable(reply) else reply
 
 
 class Publication:
@@ -143,7 +145,7 @@ class Publication:
 
 def publish_pack(folder, pack=PACK):
     """Publish a pack with real workers."""
-    shutil.copytree(pack, folder / "pack", ignore=shutil.ignore_patterns("__*"))
+    shutil.copytree(pack, folder / "pack")
 
     async def published():
         loaded = load_pack(folder / "pack")
@@ -156,10 +158,16 @@ def publish_pack(folder, pack=PACK):
 class Desk:
     """Writes configs for one publication and runs them, all in one folder."""
 
-    def __init__(self, folder, publication):
+    def __init__(self, folder, publication, *, backend="backend.py"):
         self.folder = folder
         self.publication = publication
+        self.backend = publication.pack / backend
         self.gold = ControlCandidate(publication.rows)
+
+    @property
+    def gold_eligible(self):
+        """What certification said of the publication."""
+        return json.loads(self.publication.manifest_path.read_text())["gold_eligible"]
 
     def served(self, answers):
         """Serve a scripted candidate: a context manager with `.url`."""
@@ -190,7 +198,7 @@ class Desk:
             self.folder / f"{name}.yaml",
             run_manifest=self.publication.manifest_path,
             candidates=candidates,
-            oracle=OracleFiles("python", pack / "manifest.yaml", pack / "backend.py")
+            oracle=OracleFiles("python", pack / "manifest.yaml", self.backend)
             if executable
             else None,
             output_dir=f"{name}-run",

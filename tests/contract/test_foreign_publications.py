@@ -58,6 +58,7 @@ def made_foreign(publication, *, algorithm=None, content_hash=None):
     publication.edit_manifest(edit)
 
 
+@pytest.mark.slow
 def test_foreign_publication_runs_and_gold_succeeds_on_it(desk_of):
     desk = desk_of(*TICKETS)
     made_foreign(desk.publication)
@@ -70,6 +71,7 @@ def test_foreign_publication_runs_and_gold_succeeds_on_it(desk_of):
     assert report["oracle"]["fingerprint_algorithm"] == FINGERPRINT_V1
 
 
+@pytest.mark.slow
 def test_foreign_rows_judge_as_our_own_rows_do(desk_of):
     desk = desk_of(*TICKETS)
     own = desk.play({}, "own")

@@ -133,6 +133,7 @@ def test_stated_default_may_be_left_out_where_defaults_are_inserted(ran):
     assert ran.score("ten-1").task_success
 
 
+@pytest.mark.slow
 def test_stated_default_may_not_be_left_out_where_defaults_are_not_inserted(desk_of):
     """Situation 3, insertion off."""
     ran = desk_of("ten-1").play(ANSWERS, scoring={"insert_declared_defaults": False})
@@ -223,6 +224,7 @@ def test_endpoint_that_stays_down_is_no_verdict_and_no_success(ran):
     assert outcome(score, "arguments") == "not_applicable"
 
 
+@pytest.mark.slow
 def test_refused_key_stops_the_run_and_leaves_no_answer(desk_of):
     """Situation 15."""
     desk = desk_of("look-1", "look-2", "look-3")
@@ -333,6 +335,7 @@ def test_producer_without_its_field_ends_the_episode_as_infrastructure(ran):
     assert len(ran.asked("chain-3")) == 1
 
 
+@pytest.mark.slow
 def test_assertion_that_reads_an_unresolved_slot_is_infrastructure(desk_of):
     """Situation 25: a foreign row, whose ticket nothing can recover."""
     desk = desk_of("ticketed-1")
@@ -388,6 +391,7 @@ def test_one_byte_of_the_packs_readme_refuses_an_executable_run(desk_of):
     assert verify_source(trace).oracle is None
 
 
+@pytest.mark.slow
 def test_recorded_answers_need_neither_key_nor_network(desk_of, monkeypatch):
     """Situation 29."""
     monkeypatch.setenv("DESK_KEY", "desk-key-1234567890")
@@ -439,6 +443,7 @@ PIN = {"source": "hub", "model": "scripted", "revision": "a" * 40}
 PUBLISHED = {"publication": {"requested": True}}
 
 
+@pytest.mark.slow
 def test_name_that_nobody_pins_refuses_publication_and_lets_a_debug_run_go_on(desk_of):
     """Situation 31."""
     desk = desk_of("look-1")
@@ -471,6 +476,7 @@ def test_equal_digest_matches_with_and_without_its_prefix(desk_of):
     assert error.code == "eval_contamination_candidate_exposed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "exposed"), [("another-name", False), ("scripted", True)]
 )
@@ -489,6 +495,7 @@ def test_digests_of_two_kinds_leave_the_verdict_to_the_names(desk_of, model, exp
         assert desk.play({}, identity=own).candidate["successful_tasks"] == 1
 
 
+@pytest.mark.slow
 def test_folder_with_the_report_of_another_config_is_refused(desk_of):
     """Situation 34."""
     desk = desk_of("look-1")
