@@ -140,11 +140,7 @@ def test_turn_scores_alike_through_the_log(logged_case):
     recorded.add_conversation(name, [user, {**logged_case["gt_turn"], "turn": 2}])
     recorded.sort()
     log = TurnLog(recorded)
-    data = output(
-        model.get("content") or "",
-        model.get("reasoning_content"),
-        model.get("tool_calls"),
-    )
+    data = as_recorded(None, logged_case["model_turn"])
     for line in (
         event("sample.issued", None, name),
         event("sample.complete", data, name),
