@@ -4,8 +4,11 @@ The rows are made up from a fixed pattern: tools in changing order, most predict
 right, some wrong, cut or broken. Reading, scoring and writing count; making the rows
 and starting Python do not. `--min-factor` makes a gate of the ratio to what the
 contract's own program was seen to do on one core, so it depends on the machine.
+`--memory` adds what one more row costs in memory at the peak: the difference of two
+runs of different length, so that what does not grow is left out.
 
-    python perf/contracts.py --rows 8000 --min-factor 10
+    python perf/contracts.py action-ir --rows 8000 --min-factor 10
+    python perf/contracts.py mlperf-agentic --rows 20000 --min-factor 4 --max-bytes 300
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ import json
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+
+from perf.mlperf_run import write_run  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +150,16 @@ def score_action_ir(folder: Path, output: Path) -> None:
     score_files(folder / "manifest.jsonl", folder / "predictions.jsonl", output)
 
 
+def score_mlperf_agentic(folder: Path, output: Path) -> None:
+    """Score the files as `fairtrial score mlperf-agentic` does."""
+    from harness.predictions.mlperf_agentic import score_report
+
+    score_report(folder / "dataset.jsonl", folder, output)
+
+
 CONTRACTS = {
     "action-ir": Contract(write_action_ir, score_action_ir, 550.0),
+    "mlperf-agentic": Contract(write_run, score_mlperf_agentic, 5000.0),
 }
 
 
@@ -163,8 +177,26 @@ def rows_per_cpu_s(contract: Contract, rows: int, rounds: int) -> float:
     return best
 
 
+def bytes_per_row(contract: Contract, rows: int) -> float:
+    """Return what the peak of a run grows by for each row, from `rows` to twice that.
+
+    Python objects and arrays count; the interpreter and its libraries do not.
+    """
+    peaks = []
+    for length in (rows, 2 * rows):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            contract.write(folder, length)
+            contract.score(folder, folder / "first")
+            tracemalloc.start()
+            contract.score(folder, folder / "out")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    return (peaks[1] - peaks[0]) / rows
+
+
 def main() -> int:
-    """Measure and print; 1 when a factor is asked for and missed."""
+    """Measure and print; 1 when a bound is asked for and missed."""
     parser = argparse.ArgumentParser(description="rows per CPU second of the contracts")
     parser.add_argument("contract", nargs="*", help="default: all")
     parser.add_argument("--rows", type=int, default=4000)
@@ -172,6 +204,10 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument(
         "--min-factor", type=float, help="exit 1 below this multiple of the original"
+    )
+    parser.add_argument("--memory", action="store_true", help="bytes a row, too")
+    parser.add_argument(
+        "--max-bytes", type=float, help="exit 1 above this memory a row; --memory"
     )
     arguments = parser.parse_args()
     unknown = set(arguments.contract) - CONTRACTS.keys()
@@ -183,6 +219,9 @@ def main() -> int:
         speed = rows_per_cpu_s(contract, arguments.rows, arguments.n)
         factor = speed / contract.original_rows_per_cpu_s
         figures[name] = {"rows_per_cpu_s": round(speed), "factor": round(factor, 1)}
+        if arguments.memory or arguments.max_bytes is not None:
+            size = bytes_per_row(contract, arguments.rows)
+            figures[name]["bytes_per_row"] = round(size)
     if arguments.json:
         print(json.dumps(figures, sort_keys=True))
     else:
@@ -191,9 +230,15 @@ def main() -> int:
                 f"{name:18} {figure['rows_per_cpu_s']:>8} rows per CPU s, "
                 f"{figure['factor']} times the original"
             )
-    limit = arguments.min_factor
+            if "bytes_per_row" in figure:
+                print(f"{'':18} {figure['bytes_per_row']:>8} bytes a row at the peak")
+    slowest, largest = arguments.min_factor, arguments.max_bytes
     return int(
-        limit is not None and any(each["factor"] < limit for each in figures.values())
+        any(
+            (slowest is not None and figure["factor"] < slowest)
+            or (largest is not None and figure["bytes_per_row"] > largest)
+            for figure in figures.values()
+        )
     )
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from perf.contracts import CONTRACTS, main, rows_per_cpu_s
+from perf.contracts import CONTRACTS, bytes_per_row, main, rows_per_cpu_s
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
@@ -28,6 +28,31 @@ def test_action_ir_rows_hold_right_wrong_and_broken_ones(tmp_path):
     assert found["parse_failure"]["numerator"] > 0
     assert found["truncation"]["numerator"] > 0
     assert found["failure_counts"]["missing_field"] > 0
+
+
+def test_mlperf_run_holds_right_wrong_and_absent_answers(tmp_path):
+    contract = CONTRACTS["mlperf-agentic"]
+    contract.write(tmp_path, 60)
+    contract.score(tmp_path, tmp_path / "out")
+
+    found = json.loads((tmp_path / "out/scores.json").read_text())
+
+    scores = {row["score"] for row in found["per_turn"]}
+    assert {0.0, 1.0} < scores
+    assert found["turns"]["missing"] == 1
+    assert set(found["domains"]) == {"coding", "workflow"}
+
+
+def test_memory_grows_with_the_rows():
+    assert 0 < bytes_per_row(CONTRACTS["mlperf-agentic"], 200) < 5000
+
+
+def test_bound_on_memory_fails(monkeypatch, capsys):
+    words = ["contracts.py", "--rows", "60", "-n", "1", "--max-bytes", "1"]
+    monkeypatch.setattr("sys.argv", [*words, "mlperf-agentic"])
+
+    assert main() == 1
+    assert "bytes a row" in capsys.readouterr().out
 
 
 def test_speed_is_rows_over_cpu_time(tmp_path):
