@@ -235,7 +235,7 @@ async def whole_exchange(port, count, connections):
         await spread(count, connections, one)
 
 
-async def classification_alone(port, count, connections):  # noqa: ARG001
+async def classification_alone(port, count, connections):
     """Measure the decoding of one response, without any socket."""
     now = datetime.now(UTC)
     for _ in range(count):
