@@ -17,8 +17,14 @@ from typing import Any
 Json = Any
 """A JSON value as Python holds it: None, bool, int, float, str, list, dict."""
 
+# Values come out of decoders or records, so they cannot contain themselves, and the
+# check for that would cost as much as the encoding.
 _ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,
 )
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _READ_SIZE = 1 << 20
