@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "replay": _Command("replay", "recompute a finished run from its evidence alone"),
     "score": _Command("score", "score recorded predictions under a published contract"),
     "candidates": _Command("candidates", "serve the control candidates"),
+    "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
+    "drill": _Command("drill", "break everything around a run; check the blame"),
 }
 
 

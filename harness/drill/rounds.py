@@ -33,6 +33,7 @@ from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import RunFolder
 
 FEW_STOPS: Final = 3
+IMPORT_TIMEOUT_S: Final = 2.0
 IMPORTS_AT_ONCE: Final = 6
 """Fewer than elsewhere: each of these sessions imports the pack anew."""
 _WENT_ON: Final = Cell("run", "run.finished", "nobody")
@@ -110,7 +111,9 @@ async def _broken_run(stage: Stage, plan: Round, findings: Findings) -> None:
     draw = random.Random(plan.seed)  # noqa: S311 - a plan, no secret
     endpoint = DrillEndpoint(stage.controls, {})
     async with connected(endpoint) as line:
-        config = stage.config(name, line.base_url, max_stops=FEW_STOPS)
+        config = stage.config(
+            name, line.base_url, max_stops=FEW_STOPS, import_timeout_s=IMPORT_TIMEOUT_S
+        )
         blows = _stops(stage, name, endpoint, line, draw)
         draw.shuffle(blows)
         for blow in blows:
@@ -159,7 +162,7 @@ def _stops(
         _Blow("key refused", cells.KEY_REFUSED, refuse_key, accept_key),
         *(
             _Blow(f"import: {do}", cells.PACK_REFUSED, spoil_import(1, do), rest)
-            for do in ("exit", "raise", "hang")
+            for do in ("exit", "raise")
         ),
         *(
             _Blow(
