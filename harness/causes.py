@@ -254,6 +254,7 @@ _OPERATOR_EDITS = {
     "unsupported_eval_mode": "The mode or kind is out of scope.",
     "eval_cli_invalid": "The command line asks for something impossible.",
     "eval_output_exists": "The output folder exists already.",
+    "eval_oracle_credentials_refused": "No grant for a credential, or none is set.",
     "pack_invalid": "The pack breaks the pack contract.",
     "pack_not_gold": "Publishing finished, and the pack is not gold.",
 }
@@ -317,6 +318,7 @@ _ENDPOINT = {
 }
 _LIVE_ORACLE = {
     "eval_oracle_session_failed": "The oracle host did not start or died.",
+    "eval_oracle_identity_drift": "The endpoint is not the oracle certified.",
     "eval_oracle_reset_failed": "The oracle refuses to reset.",
     "eval_oracle_call_failed": "The oracle refuses calls.",
     "eval_oracle_state_failed": "The oracle refuses to show its state.",

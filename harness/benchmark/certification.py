@@ -32,7 +32,17 @@ CHECKS: Final = {
     "gold_assertions": "Every assertion holds on its gold run.",
     "state_bleed": "Tasks give the same results alone and in another order.",
 }
-"""Every check by name, in report order."""
+"""Every check of a pack with a backend by name, in report order."""
+ENDPOINT_CHECKS: Final = {
+    "endpoint_identity": "The endpoint says that it is the declared oracle.",
+    "endpoint_attestation": "Its conformance document is the attested one.",
+}
+"""What an endpoint pack has to pass beside them."""
+
+
+def checks_of(pack: Pack) -> dict[str, str]:
+    """Return every check that the pack has to pass, with its meaning."""
+    return CHECKS if pack.endpoint is None else {**CHECKS, **ENDPOINT_CHECKS}
 
 
 @dataclass(slots=True)
@@ -83,6 +93,7 @@ class Certification:
     def report(self, pack: Pack) -> dict[str, Json]:
         """Return `oracle_validation_report.json` as plain JSON."""
         fingerprint = pack.fingerprint
+        meanings = checks_of(pack)
         return {
             "schema_version": REPORT_VERSION,
             "pack_id": pack.pack_id,
@@ -94,7 +105,7 @@ class Certification:
             "checks": [
                 {
                     "check": name,
-                    "meaning": CHECKS[name],
+                    "meaning": meanings[name],
                     "status": check.status,
                     "failures": check.failures,
                 }

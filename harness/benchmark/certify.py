@@ -21,19 +21,22 @@ from harness.benchmark.case_run import (
     unconfirmed_probes,
     unmet,
 )
-from harness.benchmark.certification import CHECKS, Certification, Check
+from harness.benchmark.certification import Certification, Check, checks_of
 from harness.benchmark.gold_run import (
     IN_FLIGHT,
     GoldTrace,
     open_gold_session,
     run_gold,
 )
-from harness.benchmark.never_returns import hanging_tool_problem
+from harness.benchmark.never_returns import (
+    hanging_endpoint_problem,
+    hanging_tool_problem,
+)
 from harness.benchmark.oracle_access import GoldHost, GoldOracle, HostMode
 from harness.benchmark.pack import Pack
 from harness.benchmark.templates import PlannedTask
 from harness.canonical import Json, content_hash
-from harness.errors import first_own
+from harness.errors import OracleError, first_own
 
 CANARY_TASKS: Final = 12
 """Gold runs that are repeated with a fresh import each."""
@@ -67,7 +70,7 @@ class _Certifier:
             t.task_id: t.surface_problem for t in tasks if t.surface_problem
         }
         self.tasks = [task for task in tasks if not task.surface_problem]
-        self.checks = {name: Check() for name in CHECKS}
+        self.checks = {name: Check() for name in checks_of(pack)}
         self.outcomes: list[CaseOutcome] = []
         self.first: dict[str, GoldTrace] = {}
         self.second: dict[str, GoldTrace] = {}
@@ -82,11 +85,12 @@ class _Certifier:
             await self.in_shared_host()
             await self.in_other_order()
         except self.oracle.fault_type as fault:
+            if self.pack.endpoint is not None:
+                raise _no_endpoint(self.pack.endpoint.base_url, str(fault)) from None
             self.checks["backend_schema_alignment"].record([{"problem": str(fault)}])
         else:
             self.judge_traces()
-        problem = await hanging_tool_problem(self.oracle)
-        self.checks["T1"].record([{"problem": problem}] if problem else [])
+        await self.try_what_never_returns()
         return Certification(
             checks=self.checks,
             traces=self.first,
@@ -104,6 +108,7 @@ class _Certifier:
             self.containment = host.applied
             level = host.applied.get("level")
             self.checks["I1"].record([] if level else [{"problem": "no worker level"}])
+            self.judge_endpoint()
             await self.compare_names(host)
             self.outcomes = await run_cases(host, self.pack, fault_type)
             again = await run_cases(host, self.pack, fault_type)
@@ -111,6 +116,25 @@ class _Certifier:
             self.judge_cases(again, probes)
             self.progress(f"running {len(self.tasks)} gold tasks")
             self.first = await self.run_tasks(host, self.tasks)
+
+    def judge_endpoint(self) -> None:
+        """Record what an endpoint's host has checked by starting at all."""
+        endpoint = self.pack.endpoint
+        if endpoint is None:
+            return
+        self.checks["endpoint_identity"].record([])
+        problem = "endpoint_config.yaml declares no attestation"
+        self.checks["endpoint_attestation"].record(
+            [{"problem": problem}] if endpoint.attestation is None else []
+        )
+
+    async def try_what_never_returns(self) -> None:
+        """Check T1 on the path that calls of this pack take."""
+        if self.pack.endpoint is None:
+            problem = await hanging_tool_problem(self.oracle)
+        else:
+            problem = await hanging_endpoint_problem(self.oracle)
+        self.checks["T1"].record([{"problem": problem}] if problem else [])
 
     async def in_other_order(self) -> None:
         """The second gold run, backwards in a new host, and the canaries."""
@@ -304,6 +328,17 @@ class _Certifier:
                 sorted(Counter(t.template.turn_policy for t in self.tasks).items())
             ),
         }
+
+
+def _no_endpoint(base_url: str, fault: str) -> OracleError:
+    return OracleError(
+        "eval_oracle_session_failed",
+        "the endpoint cannot be certified, for it did not answer as it must",
+        where=base_url,
+        expected="the oracle, reachable, with the certificate that the pack trusts",
+        actual=fault,
+        recovery="start the oracle, or correct endpoint_config.yaml",
+    )
 
 
 def _unmet(pack: Pack, outcomes: list[CaseOutcome]) -> Failures:

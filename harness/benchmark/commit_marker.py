@@ -66,7 +66,10 @@ def run_manifest(
         "language": language,
         "lineage_policy": "strict_separation",
         "pack": _pack(pack),
-        "oracle": {"kind": pack.oracle_kind, "endpoint": None},
+        "oracle": {
+            "kind": pack.oracle_kind,
+            "endpoint": None if pack.endpoint is None else pack.endpoint.metadata(),
+        },
         "models": {
             role: dict(_NO_MODEL) for role in ("profile", "paraphrase", "surface_judge")
         },

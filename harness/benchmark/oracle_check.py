@@ -17,7 +17,13 @@ from harness.benchmark.pack import Pack, load_pack
 from harness.benchmark.pack_code import PackCode
 from harness.benchmark.pack_tree import FINGERPRINT_OWN, FINGERPRINT_V1
 from harness.benchmark.run_manifest import RunManifest
-from harness.canonical import Json, content_hash, hash_file
+from harness.canonical import (
+    Json,
+    canonical_json,
+    content_hash,
+    hash_file,
+    json_equal,
+)
 from harness.config import ConfigPaths, EvalConfig
 from harness.errors import PackError, SourceError
 
@@ -86,6 +92,7 @@ def check_oracle(
     algorithm = _check_fingerprint(pack, manifest)
     passed("oracle_pack")
     role = _check_resource(pack, paths, manifest)
+    _check_endpoint(pack, manifest)
     passed("oracle_resource")
     probed = probe is not None and pack.oracle_kind == "python"
     if probe is not None and probed:
@@ -205,6 +212,24 @@ def _check_resource(pack: Pack, paths: ConfigPaths, manifest: RunManifest) -> st
             recovery="use the pack as it was published",
         )
     return role
+
+
+def _check_endpoint(pack: Pack, manifest: RunManifest) -> None:
+    """Compare the declared endpoint with the published one; nobody is contacted."""
+    if pack.endpoint is None:
+        return
+    published = manifest.value["oracle"].get("endpoint")
+    stated = published if isinstance(published, dict) else {}
+    for name, declared in pack.endpoint.metadata().items():
+        if not json_equal(stated.get(name), declared):
+            raise SourceError(
+                "eval_source_oracle_resource_mismatch",
+                "the pack's endpoint is not the published one",
+                where=f"run_manifest.json: oracle.endpoint.{name}",
+                expected=canonical_json(stated.get(name)),
+                actual=canonical_json(declared),
+                recovery="use the pack as it was published",
+            )
 
 
 def _check_interface(pack: Pack, answer: ProbeAnswer) -> None:

@@ -10,11 +10,16 @@ from __future__ import annotations
 import ast
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from harness.benchmark.assertion_specs import AssertionCatalog, read_assertions
-from harness.benchmark.endpoint_config import check_endpoint
+from harness.benchmark.endpoint_config import (
+    EndpointConfig,
+    check_endpoint,
+    load_endpoint,
+)
 from harness.benchmark.fixtures import Fixtures, HeldOut, read_fixtures, read_held_out
 from harness.benchmark.manifest import PackManifest, read_manifest
 from harness.benchmark.pack_code import PackCode
@@ -30,7 +35,7 @@ from harness.canonical import Json
 MANIFEST_NAME: Final = "manifest.yaml"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pack:
     """One pack that passed every static check."""
 
@@ -73,6 +78,12 @@ class Pack:
     def oracle_kind(self) -> str:
         """`python` or `endpoint`."""
         return "python" if "backend" in self.manifest.paths else "endpoint"
+
+    @cached_property
+    def endpoint(self) -> EndpointConfig | None:
+        """The endpoint that answers for the pack; None for a local backend."""
+        path = self.manifest.paths.get("endpoint")
+        return None if path is None else load_endpoint(path, self.root)
 
     def code(self) -> PackCode:
         """Return the files that a pack host needs."""

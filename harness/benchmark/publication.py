@@ -29,7 +29,7 @@ from harness.benchmark.tables import read_rows, write_rows
 from harness.benchmark.templates import PlannedTask, expand
 from harness.canonical import Json, canonical_json, hash_file
 from harness.causes import EXIT_DONE, exit_status
-from harness.errors import FairtrialError, PackError, UsageError
+from harness.errors import FairtrialError, OracleError, PackError, UsageError
 
 __all__ = ["PublishedRun", "publish", "read_rows", "row_hash"]
 
@@ -76,6 +76,7 @@ async def publish(
     certification = await certify(pack, tasks, oracle, progress=progress)
     raw, published = publishable_rows(pack, tasks, certification)
     refuse_contradictions(published)
+    await confirm_endpoint(pack, oracle)
     progress(f"writing {len(published)} tasks")
     manifest = _write(
         pack, output, certification, raw, published, seed=seed, language=language
@@ -125,6 +126,27 @@ def publishable_rows(
             recovery="`fairtrial pack check` lists every failure",
         )
     return raw, published
+
+
+async def confirm_endpoint(pack: Pack, oracle: GoldOracle) -> None:
+    """Have an endpoint say once more who it is, for certification took its time.
+
+    Raises OracleError for another oracle, or for none.
+    """
+    if pack.endpoint is None:
+        return
+    try:
+        async with oracle.host(pack.code(), mode="shared"):
+            return
+    except oracle.fault_type as fault:
+        raise OracleError(
+            "eval_oracle_session_failed",
+            "the endpoint was certified, but does not answer any more",
+            where=pack.endpoint.base_url,
+            expected="the certified oracle, still there when its tasks are published",
+            actual=str(fault),
+            recovery="publish again while the oracle runs",
+        ) from None
 
 
 def refuse_contradictions(rows: list[Row]) -> None:

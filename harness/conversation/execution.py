@@ -27,8 +27,7 @@ from harness.evidence.episode import (
     ToolCall,
 )
 from harness.json_schema import ToolCatalog
-from harness.oracle.contracts import OracleFault
-from harness.oracle.session import OracleSession
+from harness.oracle.contracts import OracleFault, PackSession
 
 ORACLE_ENDED: Final = frozenset(
     {
@@ -49,7 +48,7 @@ _UNEARNED: Final = "tool_execution.confirmation_not_earned"
 class LiveOracle:
     """One oracle session and the record of all that it was asked."""
 
-    open_session: Callable[[], Awaitable[OracleSession]]
+    open_session: Callable[[], Awaitable[PackSession]]
     part: ExecutablePart
     catalog: ToolCatalog
     deadline: float
@@ -57,7 +56,7 @@ class LiveOracle:
     executions: list[Execution] = field(default_factory=list)
     assertions: list[AssertionOutcome] = field(default_factory=list)
     final_state_hash: str | None = None
-    _session: OracleSession | None = None
+    _session: PackSession | None = None
     _policies: dict[str, ToolPolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -74,7 +73,7 @@ class LiveOracle:
         return None
 
     @property
-    def session(self) -> OracleSession:
+    def session(self) -> PackSession:
         """The session that `reset` opened."""
         if self._session is None:
             raise AssertionError("the oracle was asked before its reset")

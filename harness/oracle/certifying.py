@@ -12,11 +12,12 @@ from harness.oracle.contracts import (
     IsolationLevel,
     OracleFault,
     PackCode,
+    PackHost,
     SessionContext,
     WorkerDeadlines,
     WorkerLimits,
 )
-from harness.oracle.host import OracleHost
+from harness.oracle.opening import open_host
 
 
 class CertifyingOracle:
@@ -42,14 +43,14 @@ class CertifyingOracle:
         deadlines = self.deadlines
         if call_timeout_s is not None:
             deadlines = replace(deadlines, call_s=call_timeout_s)
-        async with OracleHost(
+        async with open_host(
             code, level=self.level, mode=mode, deadlines=deadlines, limits=self.limits
         ) as host:
             yield _Host(host)
 
 
 class _Host:
-    def __init__(self, host: OracleHost) -> None:
+    def __init__(self, host: PackHost) -> None:
         self._host = host
 
     @property

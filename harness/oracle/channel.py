@@ -197,6 +197,14 @@ class Channel:
                 self._epoll.unregister(self._output)
             self.output.add(piece)
 
+    def finish_sending(self) -> None:
+        """Let the worker see the end of its requests, and read its last answer."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            # Ended on the other side already.
+            return
+
     def close(self) -> None:
         """Close every descriptor; the worker sees the end of its protocol."""
         self.drain_output(_PIPE_PIECES)

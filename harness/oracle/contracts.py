@@ -8,7 +8,8 @@ unknown commit, say) is the driver's to decide.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
 from harness.benchmark.pack_code import PackCode
 from harness.canonical import Json
@@ -22,6 +23,8 @@ __all__ = [
     "Operation",
     "OracleFault",
     "PackCode",
+    "PackHost",
+    "PackSession",
     "SessionContext",
     "WorkerDeadlines",
     "WorkerLimits",
@@ -104,6 +107,8 @@ class SessionContext:
     seed: int
     clock: str
     """ISO-8601."""
+    timeout_s: float | None = None
+    """What it is told about the time of one call; None means the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +120,67 @@ class AssertionReply:
     """`assertion.` and one of `passed failed not_applicable exception invalid_outcome
     unresolved_slot unknown`."""
     detail: str
+
+
+class PackSession(Protocol):
+    """One session with a pack, wherever its backend is.
+
+    Every method but the last two raises OracleFault; OracleError stops the run.
+    """
+
+    async def reset(self) -> None:
+        """Start the episode."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Json], *, turn_index: int
+    ) -> dict[str, Json]:
+        """Run one tool call; a non-object that came whole does not end the session."""
+
+    async def state_hash(self) -> str:
+        """Return the content hash of the backend's state."""
+
+    async def state(self) -> dict[str, Json]:
+        """Return the backend's state."""
+
+    async def run_assertion(self, name: str, task: dict[str, Json]) -> AssertionReply:
+        """Run one assertion."""
+
+    async def list_tools(self) -> Json:
+        """Return what the backend names as its tools."""
+
+    async def assertion_names(self) -> Json:
+        """Return the names of the pack's assertions."""
+
+    async def close(self) -> None:
+        """End the session and everything that belongs to it; safe to repeat."""
+
+    async def abort(self, how: str) -> None:
+        """End it at once, without asking; never raises a fault."""
+
+    def evidence(self) -> dict[str, Json]:
+        """Return what it left behind and how it ended."""
+
+
+class PackHost(Protocol):
+    """What opens sessions with one pack; an async context manager."""
+
+    applied: dict[str, Json]
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End all sessions and everything that was started."""
+
+    async def open_session(
+        self, context: SessionContext, *, deadline: float
+    ) -> PackSession:
+        """Open a session; `deadline` is the episode's, on anyio's clock."""
+
+    async def confirm_identity(self) -> None:
+        """Raise OracleError where the oracle is not the certified one (any more)."""

@@ -132,6 +132,9 @@ class OracleHost:
             await session.import_pack()
         return session
 
+    async def confirm_identity(self) -> None:
+        """Do nothing: a local pack is its files, and the source guard holds those."""
+
     @property
     def keeper_pid(self) -> int:
         """Process id of the host's keeper, 0 when there is none."""
@@ -171,7 +174,7 @@ class OracleHost:
                 "task_id": context.task_id,
                 "seed": context.seed,
                 "clock": context.clock,
-                "timeout_s": self._deadlines.call_s,
+                "timeout_s": context.timeout_s or self._deadlines.call_s,
             },
         }
 

@@ -72,10 +72,15 @@ class OracleSession:
         """The episode's, on anyio's clock."""
         self._forget = forget
         self._ended: dict[str, Json] | None = None
+        self.parting_s = 0.0
+        """How long the worker may take to end by itself, however the session ends."""
 
-    async def reset(self) -> None:
-        """Start the episode; raises OracleFault."""
-        await self._exchange("reset", {"op": "reset"})
+    async def reset(self, fixtures: dict[str, Json] | None = None) -> None:
+        """Start the episode, on own or given fixtures; raises OracleFault."""
+        request: dict[str, Json] = {"op": "reset"}
+        if fixtures is not None:
+            request["fixtures"] = fixtures
+        await self.exchange("reset", request)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Json], *, turn_index: int
@@ -91,14 +96,14 @@ class OracleSession:
             "arguments": arguments,
             "turn_index": turn_index,
         }
-        value = await self._exchange("call", request)
+        value = await self.exchange("call", request)
         if isinstance(value, dict):
             return value
         raise _no_object("call", value)
 
     async def state_hash(self) -> str:
         """Return the content hash of the backend's state; raises OracleFault."""
-        value = await self._exchange("state", {"op": "state_hash"})
+        value = await self.exchange("state", {"op": "state_hash"})
         if isinstance(value, str) and is_content_hash(value):
             return value
         raise await self._fail(
@@ -107,13 +112,16 @@ class OracleSession:
 
     async def state(self) -> dict[str, Json]:
         """Return the backend's state; raises OracleFault."""
-        value = await self._exchange("state", {"op": "state"})
+        value = await self.exchange("state", {"op": "state"})
         return await self._object("state", value)
 
     async def run_assertion(self, name: str, task: dict[str, Json]) -> AssertionReply:
         """Run one assertion; raises OracleFault when the worker broke on it."""
-        request = {"op": "run_assertion", "name": name, "task": task}
-        value = await self._exchange("assertion", request)
+        return await self.judge({"name": name, "task": task})
+
+    async def judge(self, request: dict[str, Json]) -> AssertionReply:
+        """Run one assertion on a request that may bring state and trace along."""
+        value = await self.exchange("assertion", {"op": "run_assertion", **request})
         if isinstance(value, dict) and value.get("status") in _VERDICTS:
             return AssertionReply(
                 _VERDICTS[value["status"]],
@@ -126,11 +134,11 @@ class OracleSession:
 
     async def list_tools(self) -> Json:
         """Return what the backend names as its tools; raises OracleFault."""
-        return await self._exchange("call", {"op": "list_tools"})
+        return await self.exchange("call", {"op": "list_tools"})
 
     async def assertion_names(self) -> Json:
         """Return the names of the pack's assertions; raises OracleFault."""
-        return await self._exchange("assertion", {"op": "assertion_names"})
+        return await self.exchange("assertion", {"op": "assertion_names"})
 
     async def close(self) -> None:
         """End the session and every process of it; safe after a fault, and twice.
@@ -143,7 +151,7 @@ class OracleSession:
             await self._end("closed at the episode's deadline", None)
             return
         try:
-            await self._exchange("close", {"op": "close"})
+            await self.exchange("close", {"op": "close"})
         finally:
             await self._end("closed", None)
 
@@ -168,14 +176,20 @@ class OracleSession:
 
     async def import_pack(self) -> None:
         """Have the worker import the pack itself; raises OracleFault."""
-        await self._exchange("import", {"op": "import"})
+        await self.exchange("import", {"op": "import"})
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the session has ended, for whatever reason."""
+        return self._ended is not None
 
     @property
     def pid(self) -> int:
         """The worker's process id in this process's namespace."""
         return self.channel.pid
 
-    async def _exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
+    async def exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
+        """Send one request to the worker and return its value; raises OracleFault."""
         if self._ended is not None:
             raise OracleFault(
                 operation,
@@ -251,11 +265,20 @@ class OracleSession:
                 "detail": fault.detail,
             }
         with anyio.CancelScope(shield=True):
+            await self._part()
             killed = await self._kill_tree()
             self._ended["processes_killed"] = killed
             self.channel.close()
             await folders.remove(self.folder)
         self._forget(self)
+
+    async def _part(self) -> None:
+        handle = self.channel.handle
+        if handle is None or not self.parting_s:
+            return
+        self.channel.finish_sending()
+        with anyio.move_on_after(self.parting_s):
+            await anyio.wait_readable(handle)
 
     async def _kill_tree(self) -> int:
         """Kill the worker and all below it; return how many were below."""
@@ -309,4 +332,4 @@ def _value_of(operation: Operation, payload: bytes) -> Json:
         raise OracleFault(
             operation, "malformed", detail, value_type=str(fault.get("type"))[:200]
         )
-    raise OracleFault(operation, "error", detail)
+    raise OracleFault(operation, "error", detail, sent="unsent" not in fault)

@@ -27,8 +27,7 @@ from harness.errors import FairtrialError, StopLimitError
 from harness.evidence.candidate_log import CandidateLog, is_completion
 from harness.evidence.episode import Episode, Outcome
 from harness.evidence.episode_log import EpisodeLog
-from harness.oracle.contracts import SessionContext
-from harness.oracle.host import OracleHost
+from harness.oracle.contracts import PackHost, SessionContext
 from harness.run.keys import episode_key
 from harness.scoring.reading import ScorableTask
 
@@ -98,7 +97,7 @@ class Collector:
     planned: int
     """Episodes of this candidate: tasks times trials."""
     episodes: EpisodeLog | None
-    host: OracleHost | None
+    host: PackHost | None
     check_source: Callable[[], None]
     """Looks at the source's files before each task; raises SourceError."""
     watch: Callable[[Progress], None]

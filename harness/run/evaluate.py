@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 
 from harness.benchmark.contamination import assert_plan_unchanged
+from harness.benchmark.pack import Pack
 from harness.candidates.chat_http import ChatHttpCandidate
 from harness.candidates.request import Endpoint
 from harness.canonical import Json
@@ -34,8 +35,8 @@ from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
 from harness.evidence.log import AppendLog
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
-from harness.oracle.contracts import OracleFault
-from harness.oracle.host import OracleHost
+from harness.oracle.contracts import OracleFault, PackHost
+from harness.oracle.opening import open_host
 from harness.run.authorize import (
     Authorized,
     pass_gates,
@@ -128,6 +129,8 @@ async def _collect_all(
         check = source.assert_stat_unchanged
         work = _Work(config, plan, log, episodes, host, keys, check, watch)
         await _collect_committed(work, logs)
+        if host is not None and source.pack is not None:
+            await _confirm(host, source.pack)
         return {} if host is None else host.applied
 
 
@@ -151,14 +154,14 @@ async def _oracle(
     folder: RunFolder,
     authorized: Authorized,
     stack: AsyncExitStack,
-) -> tuple[EpisodeLog | None, OracleHost | None]:
+) -> tuple[EpisodeLog | None, PackHost | None]:
     pack = authorized.source.pack
     if pack is None:
         return None, None
     episodes = stack.enter_context(
         EpisodeLog.open(folder.file("tool_trace_cache"), writable=True)
     )
-    host = OracleHost(
+    host = open_host(
         pack.code(),
         level=config.isolation.level,
         mode=config.isolation.host,
@@ -168,15 +171,28 @@ async def _oracle(
     try:
         await stack.enter_async_context(host)
     except OracleFault as fault:
-        raise OracleError(
-            "eval_oracle_session_failed",
-            "the pack host did not start",
-            where=f"pack {pack.pack_id} {pack.version}",
-            expected="a pack that imports within limits.import_timeout_s",
-            actual=str(fault),
-            recovery="`fairtrial pack check` shows what is wrong with the pack",
-        ) from None
+        raise _no_oracle(pack, fault) from None
     return episodes, host
+
+
+async def _confirm(host: PackHost, pack: Pack) -> None:
+    """Have the oracle say once more who it is, before anything is published."""
+    try:
+        await host.confirm_identity()
+    except OracleFault as fault:
+        raise _no_oracle(pack, fault) from None
+
+
+def _no_oracle(pack: Pack, fault: OracleFault) -> OracleError:
+    return OracleError(
+        "eval_oracle_session_failed",
+        "the pack's oracle cannot be used",
+        where=f"pack {pack.pack_id} {pack.version}",
+        expected="a pack that imports within limits.import_timeout_s, and an "
+        "endpoint, if it has one, that answers within limits.tool_timeout_s",
+        actual=str(fault),
+        recovery="`fairtrial pack check` shows what is wrong with the pack",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +203,7 @@ class _Work:
     plan: PlanFile
     log: CandidateLog
     episodes: EpisodeLog | None
-    host: OracleHost | None
+    host: PackHost | None
     keys: Mapping[str, str | None]
     check_source: Callable[[], None]
     watch: Watch
@@ -238,7 +254,7 @@ async def _one_candidate(
 def dry_run(config: EvalConfig) -> dict[str, Any]:
     """Pass every gate, write nothing, ask no candidate (spec 3.1)."""
     authorized = pass_gates(config, None)
-    plan = authorized.plan
+    plan, oracle = authorized.plan, authorized.source.oracle
     return {
         "status": "preflight_passed",
         "candidate_network_used": False,
@@ -248,7 +264,7 @@ def dry_run(config: EvalConfig) -> dict[str, Any]:
             alias: len(plan.task_ids_for(alias)) for alias in config.candidate_aliases
         },
         "trials": config.eval.trials,
-        "oracle_probed": authorized.source.pack is not None,
+        "oracle_probed": oracle is not None and oracle.probed,
         "publication_allowed": plan.publication_allowed,
         "non_publication_reasons": list(plan.non_publication_reasons),
     }
