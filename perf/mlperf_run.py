@@ -55,7 +55,10 @@ def _answer(conversation: int, turn: int, number: int) -> list[object] | None:
     if conversation % 5 == 4:
         code = (conversation * TURNS + turn + shift) % 40
         return ["TextModelOutput", f"intent: I{code:03}", WORDS[:500], None]
-    calls = _calls(conversation * TURNS + turn + shift)
+    right = conversation * TURNS + turn
+    calls = _calls(right + shift)
+    if number % 6 == 1:
+        calls += _calls(right)
     return ["TextModelOutput", "", WORDS, calls]
 
 

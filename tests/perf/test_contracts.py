@@ -43,10 +43,12 @@ def test_mlperf_run_holds_right_wrong_and_absent_answers(tmp_path):
     assert set(found["domains"]) == {"coding", "workflow"}
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_rows():
     assert 0 < bytes_per_row(CONTRACTS["mlperf-agentic"], 200) < 5000
 
 
+@pytest.mark.slow
 def test_bound_on_memory_fails(monkeypatch, capsys):
     words = ["contracts.py", "--rows", "60", "-n", "1", "--max-bytes", "1"]
     monkeypatch.setattr("sys.argv", [*words, "mlperf-agentic"])
