@@ -22,7 +22,7 @@ from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
 from harness.evidence.episode import Attempt, Outcome
 from harness.evidence.log import AppendLog, TornTail
-from harness.evidence.log_line import Entry, LogFormat, canonical_object
+from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_scan import stream_entries
 
 CANDIDATE_LOG: Final = LogFormat(
@@ -270,5 +270,5 @@ def _request_payload(request: SentRequest) -> bytes:
         "trial": request.trial,
         "turn_index": request.turn_index,
     }
-    parts = [(name, canonical_bytes(value)) for name, value in fields.items()]
-    return b'{"request":%s}' % canonical_object([*parts, ("body", request.body)])
+    # `body` sorts before all other names, so the bytes of the wire go in front.
+    return b'{"request":{"body":%s,%s}' % (request.body, canonical_bytes(fields)[1:])

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.canonical import Json, canonical_bytes
+from harness.canonical import Json
 from harness.errors import EvidenceError
 from harness.strict_json import StrictJsonError, decode_document
 
@@ -191,11 +190,4 @@ def decode_line(log: LogFormat, line: bytes, sequence: int, offset: int) -> Entr
         None if number is None else int(number),
         digest.digest(),
         line[head.end() : at],
-    )
-
-
-def canonical_object(parts: Iterable[tuple[str, bytes]]) -> bytes:
-    """Join names with texts that are canonical already into a canonical object."""
-    return b"{%s}" % b",".join(
-        canonical_bytes(name) + b":" + text for name, text in sorted(parts)
     )

@@ -11,7 +11,6 @@ from harness.errors import EvidenceError
 from harness.evidence.log_line import (
     LineError,
     LogFormat,
-    canonical_object,
     decode_line,
     encode_line,
 )
@@ -121,11 +120,3 @@ def test_a_payload_with_a_repeated_key_is_refused_when_it_is_read():
 def test_a_format_whose_fields_do_not_surround_the_payload_is_refused():
     with pytest.raises(ValueError, match="do not sort"):
         LogFormat("x", ("a",), "key", None, "eval_artifact_invalid", "y")
-
-
-@pytest.mark.slow
-@given(st.dictionaries(TEXT, VALUES, max_size=5))
-def test_joined_canonical_texts_are_canonical(value):
-    parts = [(name, canonical_bytes(item)) for name, item in value.items()]
-
-    assert canonical_object(parts) == canonical_bytes(value)
