@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol, Self
 from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
 from harness.evidence.episode import Attempt, Outcome
-from harness.evidence.log import AppendLog, TornTail
+from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat
+from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.log_scan import stream_entries
 
 CANDIDATE_LOG: Final = LogFormat(
@@ -83,11 +84,79 @@ def is_completion(outcome: Outcome) -> bool:
     return outcome.wire_class in ("ok", "candidate_malformed", "truncated")
 
 
-class CandidateLog:
+class CandidateRecords:
+    """The recorded traffic of candidates, for reading."""
+
+    def __init__(self, log: LogReader) -> None:
+        self.log = log
+
+    def outcome_of(self, request_hash: str) -> Outcome | None:
+        """Return the completion of a request, else its newest failure, else None.
+
+        What comes back is marked as replayed.
+        """
+        newest: Entry | None = None
+        for entry in self.log.entries_of(request_hash, "completion", "failure"):
+            if entry.record_type == "completion":
+                return replace(_outcome(entry), replayed=True)
+            newest = newest or entry
+        if newest is None:
+            return None
+        return replace(_outcome(newest), replayed=True)
+
+    def attempts_made(self, request_hash: str) -> int:
+        """Count the recorded exchanges of a request."""
+        return sum(1 for _ in self.log.entries_of(request_hash, "attempt"))
+
+    def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
+        """Return the recorded exchanges of a request in the order of recording."""
+        found = [
+            Attempt.from_payload(entry.member("attempt"))
+            for entry in self.log.entries_of(request_hash, "attempt")
+        ]
+        return tuple(reversed(found))
+
+    def request_of(self, request_hash: str) -> dict[str, Json] | None:
+        """Return a recorded request: ids, `head`, `body` and their hashes."""
+        for entry in self.log.entries_of(request_hash, "request"):
+            request: dict[str, Json] = entry.member("request")
+            return request
+        return None
+
+    def interrupted(self) -> tuple[InterruptedRequest, ...]:
+        """Return the requests that a killed run left without an outcome."""
+        index = self.log.index
+        open_requests: list[int] = []
+        for chain in index.chains():
+            kinds = [(index.record_type(record), record) for record in chain]
+            requests = [record for kind, record in kinds if kind == _REQUEST]
+            if len(requests) > 1 or kinds[0][0] in (_REQUEST, _ATTEMPT):
+                open_requests.extend(requests)
+        found = (self._interrupted(record) for record in sorted(open_requests))
+        return tuple(request for request in found if request is not None)
+
+    def _interrupted(self, record: int) -> InterruptedRequest | None:
+        entry = self.log.entry(record)
+        newest = next(self.log.entries_of(entry.key))
+        if newest.record_type in ("completion", "failure"):
+            return None
+        request = entry.member("request")
+        return InterruptedRequest(
+            entry.key,
+            request["task_id"],
+            request["trial"],
+            request["turn_index"],
+            self.attempts_made(entry.key),
+        )
+
+
+class CandidateLog(CandidateRecords):
     """The log of candidate traffic; a `Recorder` and the memory of a resumed run."""
 
+    log: AppendLog
+
     def __init__(self, log: AppendLog) -> None:
-        self.log = log
+        super().__init__(log)
         self._asked: set[str] = set()
         """Requests of this process without an outcome: known without reading."""
 
@@ -95,7 +164,7 @@ class CandidateLog:
     def open(cls, path: Path, *, writable: bool) -> Self:
         """Open and verify the log; raise EvidenceError (see `AppendLog.open`)."""
         return cls(
-            AppendLog.open(path, CANDIDATE_LOG, writable=writable, visit=_check_order)
+            AppendLog.open(path, CANDIDATE_LOG, writable=writable, visit=check_order)
         )
 
     def __enter__(self) -> Self:
@@ -165,65 +234,6 @@ class CandidateLog:
             recovery="report this as a defect; nothing was written",
         )
 
-    def outcome_of(self, request_hash: str) -> Outcome | None:
-        """Return the completion of a request, else its newest failure, else None.
-
-        What comes back is marked as replayed.
-        """
-        newest: Entry | None = None
-        for entry in self.log.entries_of(request_hash, "completion", "failure"):
-            if entry.record_type == "completion":
-                return replace(_outcome(entry), replayed=True)
-            newest = newest or entry
-        if newest is None:
-            return None
-        return replace(_outcome(newest), replayed=True)
-
-    def attempts_made(self, request_hash: str) -> int:
-        """Count the recorded exchanges of a request."""
-        return sum(1 for _ in self.log.entries_of(request_hash, "attempt"))
-
-    def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
-        """Return the recorded exchanges of a request in the order of recording."""
-        found = [
-            Attempt.from_payload(entry.payload()["attempt"])
-            for entry in self.log.entries_of(request_hash, "attempt")
-        ]
-        return tuple(reversed(found))
-
-    def request_of(self, request_hash: str) -> dict[str, Json] | None:
-        """Return a recorded request: ids, `head`, `body` and their hashes."""
-        for entry in self.log.entries_of(request_hash, "request"):
-            request: dict[str, Json] = entry.payload()["request"]
-            return request
-        return None
-
-    def interrupted(self) -> tuple[InterruptedRequest, ...]:
-        """Return the requests that a killed run left without an outcome."""
-        index = self.log.index
-        open_requests: list[int] = []
-        for chain in index.chains():
-            kinds = [(index.record_type(record), record) for record in chain]
-            requests = [record for kind, record in kinds if kind == _REQUEST]
-            if len(requests) > 1 or kinds[0][0] in (_REQUEST, _ATTEMPT):
-                open_requests.extend(requests)
-        found = (self._interrupted(record) for record in sorted(open_requests))
-        return tuple(request for request in found if request is not None)
-
-    def _interrupted(self, record: int) -> InterruptedRequest | None:
-        entry = self.log.entry(record)
-        newest = next(self.log.entries_of(entry.key))
-        if newest.record_type in ("completion", "failure"):
-            return None
-        request = entry.payload()["request"]
-        return InterruptedRequest(
-            entry.key,
-            request["task_id"],
-            request["trial"],
-            request["turn_index"],
-            self.attempts_made(entry.key),
-        )
-
     def sync(self) -> None:
         """Make everything recorded survive a power loss."""
         self.log.sync()
@@ -241,10 +251,10 @@ def stream_outcomes(path: Path) -> Iterator[tuple[bool, Outcome]]:
 
 
 def _outcome(entry: Entry) -> Outcome:
-    return Outcome.from_payload(entry.payload()["outcome"])
+    return Outcome.from_payload(entry.member("outcome"))
 
 
-def _check_order(log: AppendLog, entry: Entry) -> None:
+def check_order(log: LogReader, entry: Entry) -> None:
     """Refuse a record that could not have been written where it stands."""
     if entry.record_type == "request":
         if next(log.entries_of(entry.key, "request"), None) is not None:

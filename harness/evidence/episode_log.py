@@ -19,8 +19,9 @@ from typing import Final, Self
 from harness.canonical import Json, content_hash
 from harness.errors import EvidenceError
 from harness.evidence.episode import Episode
-from harness.evidence.log import AppendLog, TornTail
+from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat
+from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.log_scan import stream_entries
 
 EPISODE_LOG: Final = LogFormat(
@@ -81,17 +82,59 @@ class InterruptedEpisode:
     """What `begin` was given."""
 
 
-class EpisodeLog:
+class EpisodeRecords:
+    """The recorded episodes, for reading."""
+
+    def __init__(self, log: LogReader) -> None:
+        self.log = log
+
+    def lookup(self, key: str) -> Episode | None:
+        """Return the episode of the highest completed attempt, marked as replayed."""
+        newest: Entry | None = None
+        for entry in self.log.entries_of(key, "completion"):
+            if newest is None or (entry.number or 0) > (newest.number or 0):
+                newest = entry
+        return None if newest is None else replace(_episode(newest), replayed=True)
+
+    def attempts(self, key: str) -> int:
+        """Return the number of the newest attempt that began; 0 for none."""
+        return max(
+            (entry.number or 0 for entry in self.log.entries_of(key, "request")),
+            default=0,
+        )
+
+    def interrupted(self) -> tuple[InterruptedEpisode, ...]:
+        """Return the attempts that began and have no end, in order of beginning."""
+        index = self.log.index
+        suspects: list[int] = []
+        for chain in index.chains():
+            records = list(chain)
+            begun = [r for r in records if index.record_type(r) == _REQUEST]
+            if len(begun) * 2 > len(records):
+                suspects.extend(begun)
+        found = []
+        for record in sorted(suspects):
+            entry = self.log.entry(record)
+            ends = self.log.entries_of(entry.key, "completion", number=entry.number)
+            if not any(ends):
+                request = entry.member("request")
+                found.append(InterruptedEpisode(entry.key, entry.number or 0, request))
+        return tuple(found)
+
+
+class EpisodeLog(EpisodeRecords):
     """The log of whole episodes."""
 
+    log: AppendLog
+
     def __init__(self, log: AppendLog) -> None:
-        self.log = log
+        super().__init__(log)
 
     @classmethod
     def open(cls, path: Path, *, writable: bool) -> Self:
         """Open and verify the log; raise EvidenceError (see `AppendLog.open`)."""
         return cls(
-            AppendLog.open(path, EPISODE_LOG, writable=writable, visit=_check_order)
+            AppendLog.open(path, EPISODE_LOG, writable=writable, visit=check_order)
         )
 
     def __enter__(self) -> Self:
@@ -141,39 +184,6 @@ class EpisodeLog:
             )
         self.log.append("completion", key, encoded, number)
 
-    def lookup(self, key: str) -> Episode | None:
-        """Return the episode of the highest completed attempt, marked as replayed."""
-        newest: Entry | None = None
-        for entry in self.log.entries_of(key, "completion"):
-            if newest is None or (entry.number or 0) > (newest.number or 0):
-                newest = entry
-        return None if newest is None else replace(_episode(newest), replayed=True)
-
-    def attempts(self, key: str) -> int:
-        """Return the number of the newest attempt that began; 0 for none."""
-        return max(
-            (entry.number or 0 for entry in self.log.entries_of(key, "request")),
-            default=0,
-        )
-
-    def interrupted(self) -> tuple[InterruptedEpisode, ...]:
-        """Return the attempts that began and have no end, in order of beginning."""
-        index = self.log.index
-        suspects: list[int] = []
-        for chain in index.chains():
-            records = list(chain)
-            begun = [r for r in records if index.record_type(r) == _REQUEST]
-            if len(begun) * 2 > len(records):
-                suspects.extend(begun)
-        found = []
-        for record in sorted(suspects):
-            entry = self.log.entry(record)
-            ends = self.log.entries_of(entry.key, "completion", number=entry.number)
-            if not any(ends):
-                request = entry.payload()["request"]
-                found.append(InterruptedEpisode(entry.key, entry.number or 0, request))
-        return tuple(found)
-
     def sync(self) -> None:
         """Make everything recorded survive a power loss."""
         self.log.sync()
@@ -194,10 +204,10 @@ def stream_episodes(path: Path) -> Iterator[tuple[str, Episode]]:
 
 
 def _episode(entry: Entry) -> Episode:
-    return Episode.from_payload(entry.payload()["episode"])
+    return Episode.from_payload(entry.member("episode"))
 
 
-def _check_order(log: AppendLog, entry: Entry) -> None:
+def check_order(log: LogReader, entry: Entry) -> None:
     """Refuse a record that could not have been written where it stands."""
     if any(log.entries_of(entry.key, entry.record_type, number=entry.number)):
         raise entry.refusal("the attempt has such a record already", conflict=True)

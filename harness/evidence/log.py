@@ -2,8 +2,7 @@
 
 A record is handed to the kernel whole, in one write; a killed process loses none.
 `sync` makes the records survive a power loss. Opening reads the file once, from
-front to back, verifies every line and keeps about 40 bytes a record: its offset,
-its place in the key index, nothing of the payload.
+front to back, and verifies every line; `log_reader` says what stays in memory.
 
 An unterminated last line is what a killed or full machine leaves: it is moved to
 `<log>.torn-<n>`, the log is cut before it, and `torn` says so. Opened read-only,
@@ -16,70 +15,43 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
-from array import array
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
 from harness.evidence.disk import machine_refusals, sync_folder
-from harness.evidence.key_index import MAX_NUMBER, KeyIndex
+from harness.evidence.key_index import MAX_NUMBER
 from harness.evidence.log_line import (
     MAX_LINE_BYTES,
     MAX_PAYLOAD_DEPTH,
     Entry,
-    LineError,
     LogFormat,
     damage,
-    decode_line,
     encode_line,
 )
+from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.log_scan import LogScan
-from harness.evidence.merkle import MerkleTree
 from harness.strict_json import StrictJsonError, decode_document
 
 _READ_SIZE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TornTail:
-    """An unterminated last line that was found."""
-
-    offset: int
-    """Where it began, in bytes."""
-    size_bytes: int
-    moved_to: str | None
-    """Name of the file that keeps it; None when the log was opened read-only."""
-
-
-class AppendLog:
-    """An open log; a context manager that syncs and closes.
-
-    `entry` numbers are record numbers from 0; a record's `sequence` is one more.
-    """
+class AppendLog(LogReader):
+    """An open log; a context manager that syncs and closes."""
 
     def __init__(self, path: Path, log: LogFormat, descriptor: int) -> None:
-        self.path = path
-        self.format = log
-        self.torn: TornTail | None = None
-        self.index = KeyIndex()
+        super().__init__(path, log, descriptor)
         self.fsync_count = 0
         self.bytes_written = 0
         self.on_dirty: Callable[[], None] | None = None
         """Called when the first record after a sync is written."""
-        self._descriptor = descriptor
         self._writable = False
         self._broken: str | None = None
-        self._offsets = array("Q")
-        self._end = 0
         self._synced = 0
-        self._merkle = MerkleTree()
-        self._digest = hashlib.sha256()
 
     @classmethod
     def open(
@@ -147,16 +119,6 @@ class AppendLog:
                 )
         return scan.torn_bytes
 
-    def _enter(
-        self, line: bytes, record_type: str, key: str, number: int | None, digest: bytes
-    ) -> None:
-        kind = self.format.record_types.index(record_type)
-        self._offsets.append(self._end)
-        self.index.add(key, kind, number or 0)
-        self._merkle.add(digest)
-        self._digest.update(line)
-        self._end += len(line)
-
     def _move_tail(self) -> str:
         number = 1
         while (place := self._torn_path(number)).exists():
@@ -181,9 +143,6 @@ class AppendLog:
     def _torn_path(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.torn-{number}")
 
-    def __len__(self) -> int:
-        return len(self._offsets)
-
     def __enter__(self) -> Self:
         return self
 
@@ -191,24 +150,9 @@ class AppendLog:
         self.close()
 
     @property
-    def size_bytes(self) -> int:
-        """Size of the whole records, in bytes."""
-        return self._end
-
-    @property
     def dirty(self) -> bool:
         """Whether records were written that a power loss could take."""
         return self._synced < self._end
-
-    @property
-    def merkle_root(self) -> str:
-        """The root over all records in file order (`harness.evidence.merkle`)."""
-        return self._merkle.root()
-
-    @property
-    def content_hash(self) -> str:
-        """The hash of the file's whole records, without reading it again."""
-        return "sha256:" + self._digest.copy().hexdigest()
 
     def append(
         self,
@@ -298,40 +242,6 @@ class AppendLog:
             f"the file changed while it was open: {reason}",
         )
 
-    def entry(self, record: int) -> Entry:
-        """Read one record back and verify it; raise EvidenceError."""
-        offset = self._offsets[record]
-        last = record + 1 == len(self._offsets)
-        size = (self._end if last else self._offsets[record + 1]) - offset
-        with machine_refusals("read a log", self.path):
-            line = os.pread(self._descriptor, size, offset)
-        try:
-            if len(line) == size:
-                return decode_line(self.format, line[:-1], record + 1, offset)
-            reason = "the file shrank while it was open"
-        except LineError as error:
-            reason = str(error)
-        raise damage(self.format, record + 1, offset, reason)
-
-    def entries_of(
-        self, key: str, *record_types: str, number: int | None = None
-    ) -> Iterator[Entry]:
-        """Yield the records of a key, newest first; only of these types if given."""
-        kinds = {self.format.record_types.index(name) for name in record_types}
-        for record in self.index.chain(key):
-            if kinds and self.index.record_type(record) not in kinds:
-                continue
-            if number is not None and self.index.number(record) != number:
-                continue
-            entry = self.entry(record)
-            if entry.key == key:
-                yield entry
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield all records written so far, in order, verified again."""
-        for record in range(len(self._offsets)):
-            yield self.entry(record)
-
     def sync(self) -> None:
         """Make all records written so far survive a power loss.
 
@@ -359,5 +269,4 @@ class AppendLog:
             if self._writable and self._broken is None:
                 self.sync()
         finally:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            super().close()

@@ -94,6 +94,17 @@ class Entry:
         except StrictJsonError as error:
             raise self.refusal(f"the payload is no strict JSON ({error})") from None
 
+    def member(self, name: str) -> Json:
+        """Return one member of the payload; raise EvidenceError if it has none."""
+        return self.members(name)[0]
+
+    def members(self, *names: str) -> tuple[Json, ...]:
+        """Return these members of the payload; raise EvidenceError if one lacks."""
+        payload = self.payload()
+        if not isinstance(payload, dict) or not payload.keys() >= set(names):
+            raise self.refusal(f"the payload has not all of {', '.join(names)}")
+        return tuple([payload[name] for name in names])
+
     def refusal(self, reason: str, *, conflict: bool = False) -> EvidenceError:
         """Return the refusal of this record, with its place."""
         return damage(self.log, self.sequence, self.offset, reason, conflict=conflict)

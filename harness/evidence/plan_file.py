@@ -20,6 +20,7 @@ from harness.evidence.artifacts import write_once
 from harness.evidence.episode import Scope
 from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat, encode_line
+from harness.evidence.log_reader import LogReader
 from harness.evidence.records import Record
 
 PLAN_VERSION: Final = "1.0"
@@ -110,9 +111,10 @@ def _line(sequence: int, record_type: str, key: str, payload: Json) -> bytes:
 class PlanFile:
     """A plan that was read back; tasks are decoded when they are asked for."""
 
-    def __init__(self, log: AppendLog, header: PlanHeader) -> None:
+    def __init__(self, log: LogReader) -> None:
+        """Read the header of an open log; raise as `open` does."""
         self._log = log
-        self.header = header
+        self.header = _header(log)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -121,9 +123,9 @@ class PlanFile:
         Raises EvidenceError (`eval_artifact_invalid`) at damage and ArtifactError
         when the file is no whole plan.
         """
-        log = AppendLog.open(path, PLAN_FILE, writable=False, visit=_check_order)
+        log = AppendLog.open(path, PLAN_FILE, writable=False, visit=check_order)
         try:
-            return cls(log, _header(log))
+            return cls(log)
         except BaseException:
             log.close()
             raise
@@ -188,26 +190,27 @@ class PlanFile:
 
 
 def _task(entry: Entry) -> TaskSpec:
-    payload = entry.payload()
-    spec = TaskSpec.from_payload(payload["task"])
+    task, stated_hash = entry.members("task", "task_spec_hash")
+    spec = TaskSpec.from_payload(task)
     if task_key(spec.task_id) != entry.key:
         raise entry.refusal(f"the key is not that of task {spec.task_id}")
-    if payload["task_spec_hash"] != spec.identity_hash():
+    if stated_hash != spec.identity_hash():
         raise entry.refusal("task_spec_hash is not the hash of the task")
     return spec
 
 
-def _check_order(log: AppendLog, entry: Entry) -> None:
+def check_order(log: LogReader, entry: Entry) -> None:
+    """Refuse a line that could not have been written where it stands."""
     if (entry.record_type == "header") != (entry.sequence == 1):
         raise entry.refusal("the header is the first line and only that")
     if entry.record_type == "task" and any(log.entries_of(entry.key, "task")):
         raise entry.refusal("the task is in the plan already", conflict=True)
 
 
-def _header(log: AppendLog) -> PlanHeader:
+def _header(log: LogReader) -> PlanHeader:
     if log.torn is not None or not len(log):
         raise _incomplete(None, max(0, len(log) - 1))
-    header = PlanHeader.from_payload(log.entry(0).payload()["header"])
+    header = PlanHeader.from_payload(log.entry(0).member("header"))
     if len(log) - 1 != len(header.task_ids):
         raise _incomplete(len(header.task_ids), len(log) - 1)
     return header

@@ -1,0 +1,125 @@
+"""The reading half of a log: an index over records that were verified once.
+
+A log is read through a window of a file: the whole file, or a stretch of a bundle.
+Each line is verified when it is first met and again when it is read back. Memory is
+about 40 bytes a record: its offset, its place in the key index, nothing of the
+payload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.evidence.disk import machine_refusals
+from harness.evidence.key_index import KeyIndex
+from harness.evidence.log_line import Entry, LineError, LogFormat, damage, decode_line
+from harness.evidence.merkle import MerkleTree
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """An unterminated last line that was found."""
+
+    offset: int
+    """Where it began, in bytes."""
+    size_bytes: int
+    moved_to: str | None
+    """Name of the file that keeps it; None when the log was opened read-only."""
+
+
+class LogReader:
+    """Records of a log by number and by key.
+
+    `entry` numbers are record numbers from 0; a record's `sequence` is one more.
+    """
+
+    def __init__(
+        self, path: Path, log: LogFormat, descriptor: int, begin: int = 0
+    ) -> None:
+        self.path = path
+        self.format = log
+        self.torn: TornTail | None = None
+        self.index = KeyIndex()
+        self._descriptor = descriptor
+        self._begin = begin
+        """Where the log begins in its file."""
+        self._offsets = array("Q")
+        self._end = 0
+        self._merkle = MerkleTree()
+        self._digest = hashlib.sha256()
+
+    def _enter(
+        self, line: bytes, record_type: str, key: str, number: int | None, digest: bytes
+    ) -> None:
+        kind = self.format.record_types.index(record_type)
+        self._offsets.append(self._end)
+        self.index.add(key, kind, number or 0)
+        self._merkle.add(digest)
+        self._digest.update(line)
+        self._end += len(line)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole records, in bytes."""
+        return self._end
+
+    @property
+    def merkle_root(self) -> str:
+        """The root over all records in file order (`harness.evidence.merkle`)."""
+        return self._merkle.root()
+
+    @property
+    def content_hash(self) -> str:
+        """The hash of the file's whole records, without reading it again."""
+        return "sha256:" + self._digest.copy().hexdigest()
+
+    def entry(self, record: int) -> Entry:
+        """Read one record back and verify it; raise EvidenceError."""
+        offset = self._offsets[record]
+        last = record + 1 == len(self._offsets)
+        size = (self._end if last else self._offsets[record + 1]) - offset
+        with machine_refusals("read a log", self.path):
+            line = os.pread(self._descriptor, size, self._begin + offset)
+        if len(line) != size:
+            reason = "the file shrank while it was open"
+            raise damage(self.format, record + 1, offset, reason)
+        return self._decode(line[:-1], record, offset)
+
+    def _decode(self, line: bytes, record: int, offset: int) -> Entry:
+        try:
+            return decode_line(self.format, line, record + 1, offset)
+        except LineError as error:
+            raise damage(self.format, record + 1, offset, str(error)) from None
+
+    def entries_of(
+        self, key: str, *record_types: str, number: int | None = None
+    ) -> Iterator[Entry]:
+        """Yield the records of a key, newest first; only of these types if given."""
+        kinds = {self.format.record_types.index(name) for name in record_types}
+        for record in self.index.chain(key):
+            if kinds and self.index.record_type(record) not in kinds:
+                continue
+            if number is not None and self.index.number(record) != number:
+                continue
+            entry = self.entry(record)
+            if entry.key == key:
+                yield entry
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all records written so far, in order, verified again."""
+        for record in range(len(self._offsets)):
+            yield self.entry(record)
+
+    def close(self) -> None:
+        """Close the file; closing twice is allowed."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
