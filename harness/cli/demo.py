@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.run.evaluate import FinishedRun
     from harness.run.replay import Replayed
 
-PACK: Final = "library"
+PACK: Final = "bank"
 CONTROLS: Final = ("gold", "words", "eager", "wrong-argument", "early-confirm")
 
 

@@ -19,6 +19,7 @@ from tests.candidates.recording import Records
 
 NO_HASH = "sha256:" + "0" * 64
 DEADLINE_S = 50
+MODELS_AT_ONCE = 4
 POLICY = ScoringPolicy(
     contract_hash=NO_HASH,
     argument_matching="schema_then_canonical",
@@ -106,19 +107,32 @@ def live_oracle(task, host, deadline):
 async def hold_all(controls, models, tasks, host=None):
     """Serve the controls and return each model's episodes, by (model, task id)."""
     episodes = {}
+    at_once = anyio.CapacityLimiter(MODELS_AT_ONCE)
     listener = await listen(0)
-    async with listener, anyio.create_task_group() as group:
-        group.start_soon(serve, listener, partial(answer, controls))
-        base_url = f"http://{LOOPBACK}:{port_of(listener)}/v1"
-        for model in models:
+    base_url = f"http://{LOOPBACK}:{port_of(listener)}/v1"
+
+    async def hold_one(model):
+        async with at_once:
             held = await hold(base_url, model, tasks(model), host)
-            episodes |= {(model, task_id): e for task_id, e in held.items()}
-        group.cancel_scope.cancel()
+        episodes.update({(model, task_id): e for task_id, e in held.items()})
+
+    async with listener, anyio.create_task_group() as serving:
+        serving.start_soon(serve, listener, partial(answer, controls))
+        async with anyio.create_task_group() as holding:
+            for model in models:
+                holding.start_soon(hold_one, model)
+        serving.cancel_scope.cancel()
     return episodes
 
 
-def failed_gates(episode, task):
-    score = score_episode(
+def score(episode, task):
+    """Score one episode under the published policy."""
+    return score_episode(
         episode, task, POLICY, eval_config_hash=NO_HASH, scoring_policy_hash=NO_HASH
     )
-    return {gate.gate for gate in score.gates if gate.outcome == "failed"}
+
+
+def failed_gates(episode, task):
+    return {
+        gate.gate for gate in score(episode, task).gates if gate.outcome == "failed"
+    }

@@ -73,7 +73,7 @@ def environment(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
     work = tmp_path / "work"
@@ -90,7 +90,7 @@ def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=90,
+                timeout=150,
                 check=False,
             )
             assert done.returncode == 0, f"{page}\n{block.text}\n{done.stderr}"
