@@ -38,8 +38,8 @@ _PATIENCE = {
     "max_parallel_tasks": 8,
     "max_retries": 0,
     "max_stops": 100,
-    "tool_timeout_s": 1.0,
-    "assertion_timeout_s": 1.0,
+    "tool_timeout_s": 1.5,
+    "assertion_timeout_s": 1.5,
 }
 
 
