@@ -34,7 +34,7 @@ from harness.scoring.records import TaskCompanion
 
 DRILL_KEY: Final = "drill-key-0f6b1c52d9"
 """The credential that one fault repeats in a body."""
-SLOW_ANSWER_S: Final = 2.6
+SLOW_ANSWER_S: Final = 1.9
 MIN_SLOW_TURNS: Final = 3
 """Turns after which slow answers have used up an episode's time."""
 
