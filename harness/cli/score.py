@@ -24,6 +24,10 @@ CONTRACTS: Final = {
     "mlperf-agentic": _Contract(
         "score_mlperf_agentic", "a finished run of MLPerf Agentic, from its event log"
     ),
+    "json-records": _Contract("score_json_records", "JSON records v2 under a schema"),
+    "classification": _Contract(
+        "score_classification", "classification v1 under a list of labels"
+    ),
 }
 """The contracts by the name on the command line."""
 
