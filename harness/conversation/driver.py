@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.candidates.candidate import Candidate
 from harness.candidates.request import Endpoint, prepare_request
@@ -26,7 +26,6 @@ from harness.conversation.ending import (
     unanswered,
     unless_ended,
 )
-from harness.conversation.execution import LiveOracle
 from harness.conversation.matching import TurnMatch, match_turn
 from harness.conversation.prompt import Prompt
 from harness.conversation.release import Release, earn_release
@@ -49,6 +48,10 @@ from harness.evidence.episode import (
 )
 from harness.json_schema import ToolCatalog
 from harness.scoring.reading import ScorableTask
+
+if TYPE_CHECKING:
+    # Only a live run needs what a live oracle needs; a replay has the standard library.
+    from harness.conversation.execution import LiveOracle
 
 
 @dataclass(frozen=True, slots=True)

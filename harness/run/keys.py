@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from harness.config import EvalConfig
+from typing import Protocol
+
 from harness.conversation.driver import EpisodeRequest
 from harness.evidence.episode_log import trace_key
 
 
-def episode_key(config: EvalConfig, request: EpisodeRequest) -> str:
+class ScoringIdentity(Protocol):
+    """The part of a config that an episode's key covers."""
+
+    @property
+    def eval_config_hash(self) -> str: ...  # noqa: D102
+    @property
+    def scoring_policy_hash(self) -> str: ...  # noqa: D102
+
+
+def episode_key(config: ScoringIdentity, request: EpisodeRequest) -> str:
     """Return the episode log's key of one executable episode."""
     script = request.task.spec.script
     part = request.task.spec.executable

@@ -32,9 +32,7 @@ def publish_run(
         config, header = evidence.config, evidence.plan.header
         scored = _scored(folder, evidence)
         files = evidence.files()
-    report = build_report(
-        header, scored, max_stop_share=config.publication.max_stop_share
-    )
+    report = build_report(header, scored, max_stop_share=config.max_stop_share)
     write_json_artifact(folder.file("eval_report"), report)
     write_once(folder.file("report"), [render_page(report).encode("utf-8")])
     manifest = build_manifest(
@@ -62,7 +60,7 @@ def publish_run(
 
 def _scored(folder: RunFolder, evidence: RunEvidence) -> tuple[ScoredCandidate, ...]:
     """Score every episode, and write the task table if the config wants one."""
-    if not evidence.config.outputs.write_task_results:
+    if not evidence.config.write_task_results:
         return score_run(evidence, lambda _: None)
     with TaskTableWriter(folder.file("eval_task_results")) as table:
         return score_run(evidence, table.append)

@@ -9,41 +9,47 @@ request that was never recorded is a refusal, never an answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from harness.candidates.request import Endpoint, PreparedRequest
-from harness.config import EvalConfig
 from harness.conversation.driver import EpisodeRequest, drive
 from harness.errors import EvidenceError
 from harness.evidence.artifacts import read_json_artifact
-from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.candidate_log import CandidateLog, CandidateRecords
 from harness.evidence.episode import Attempt, Episode, Outcome
-from harness.evidence.episode_log import EpisodeLog
+from harness.evidence.episode_log import EpisodeLog, EpisodeRecords
 from harness.evidence.folder import RunFolder
-from harness.evidence.log import AppendLog
+from harness.evidence.log_reader import LogReader
 from harness.evidence.manifest import RecordRoot
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.run.keys import episode_key
+from harness.run.settings import RunSettings
 from harness.scoring.reading import ScorableTask
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCandidate:
     """A candidate that answers from the log and from nothing else."""
 
-    log: CandidateLog
+    log: CandidateRecords
+    given: list[Outcome] = field(default_factory=list)
+    """What it has answered so far."""
 
     async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
         """Return the recorded outcome; raise EvidenceError if there is none."""
-        return _recorded(self.log, request.request_hash, request.request_id)
+        outcome = _recorded(self.log, request.request_hash, request.request_id)
+        self.given.append(outcome)
+        return outcome
 
 
-def _recorded(log: CandidateLog, request_hash: str, request_id: str) -> Outcome:
+def _recorded(log: CandidateRecords, request_hash: str, request_id: str) -> Outcome:
     outcome = log.outcome_of(request_hash)
     if outcome is None:
         raise EvidenceError(
@@ -74,45 +80,14 @@ class EvidenceFile:
     root: RecordRoot
 
 
-class RunEvidence:
-    """The evidence of one run, opened for reading."""
+class Evidence:
+    """The evidence of one run, wherever it is read from."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = RunFolder(folder)
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Open and verify plan and logs; raises EvidenceError or ArtifactError."""
-        with ExitStack() as stack:
-            resolved = read_json_artifact(self._folder.file("resolved_eval_config"))
-            self.config = EvalConfig.from_resolved(resolved)
-            self.plan = stack.enter_context(
-                PlanFile.open(self._folder.file("eval_plan"))
-            )
-            self.candidate_log = stack.enter_context(
-                CandidateLog.open(
-                    self._folder.file("candidate_io_cache"), writable=False
-                )
-            )
-            self.episode_log = (
-                stack.enter_context(
-                    EpisodeLog.open(
-                        self._folder.file("tool_trace_cache"), writable=False
-                    )
-                )
-                if self.config.is_executable
-                else None
-            )
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stack.close()
+    config: RunSettings
+    plan: PlanFile
+    candidate_log: CandidateRecords
+    episode_log: EpisodeRecords | None
+    """None in trace mode."""
 
     async def episode(
         self, endpoint: Endpoint, task: ScorableTask, trial: int
@@ -125,21 +100,22 @@ class RunEvidence:
             plan_identity=self.plan.header.plan_identity,
             trial=trial,
             attempt=1,
-            max_turns=self.config.limits.max_turns,
+            max_turns=self.config.max_turns,
         )
         if self.episode_log is None:
             candidate = RecordedCandidate(self.candidate_log)
             episode = await drive(request, candidate, deadline=math.inf)
+            outcomes = tuple(candidate.given)
         else:
             episode = self._whole_episode(self.episode_log, request)
-        outcomes = tuple(
-            _recorded(
-                self.candidate_log,
-                turn.request_hash,
-                f"{endpoint.alias}:{task.spec.task_id}:{trial}:{turn.turn_index}",
+            outcomes = tuple(
+                _recorded(
+                    self.candidate_log,
+                    turn.request_hash,
+                    f"{endpoint.alias}:{task.spec.task_id}:{trial}:{turn.turn_index}",
+                )
+                for turn in episode.turns
             )
-            for turn in episode.turns
-        )
         _require_same(episode, outcomes)
         attempts = tuple(
             attempt
@@ -148,7 +124,7 @@ class RunEvidence:
         )
         return RecordedEpisode(task, episode, outcomes, attempts)
 
-    def _whole_episode(self, log: EpisodeLog, request: EpisodeRequest) -> Episode:
+    def _whole_episode(self, log: EpisodeRecords, request: EpisodeRequest) -> Episode:
         episode = log.lookup(episode_key(self.config, request))
         if episode is None:
             raise EvidenceError(
@@ -185,7 +161,48 @@ class RunEvidence:
         return map(ScorableTask.of, self.plan.tasks_for(planned))
 
 
-def _evidence_file(log: AppendLog) -> EvidenceFile:
+class RunEvidence(Evidence):
+    """The evidence in a run folder, opened for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = RunFolder(folder)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Open and verify plan and logs; raises EvidenceError or ArtifactError."""
+        with ExitStack() as stack:
+            resolved = read_json_artifact(self._folder.file("resolved_eval_config"))
+            self.config = RunSettings.from_resolved(resolved)
+            self.plan = stack.enter_context(
+                PlanFile.open(self._folder.file("eval_plan"))
+            )
+            self.candidate_log = stack.enter_context(
+                CandidateLog.open(
+                    self._folder.file("candidate_io_cache"), writable=False
+                )
+            )
+            self.episode_log = (
+                stack.enter_context(
+                    EpisodeLog.open(
+                        self._folder.file("tool_trace_cache"), writable=False
+                    )
+                )
+                if self.config.is_executable
+                else None
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+
+def _evidence_file(log: LogReader) -> EvidenceFile:
     return EvidenceFile(log.content_hash, RecordRoot(len(log), log.merkle_root))
 
 
@@ -204,3 +221,14 @@ def _require_same(episode: Episode, outcomes: tuple[Outcome, ...]) -> None:
                 actual=f"{turn.call_status} {turn.response_hash}",
                 recovery="bring back an intact copy of the run folder",
             )
+
+
+def concluded(conversation: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a conversation with the evidence, which waits for nobody."""
+    try:
+        conversation.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    conversation.close()
+    raise AssertionError("a conversation with the evidence has nothing to wait for")

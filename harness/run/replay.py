@@ -53,13 +53,13 @@ def replay_run(folder: Path) -> Replayed:
         raise _unfinished(folder, state)
     with RunEvidence(folder) as evidence:
         comparison = _TableComparison(
-            run_folder, written=evidence.config.outputs.write_task_results
+            run_folder, written=evidence.config.write_task_results
         )
         scored = score_run(evidence, comparison.take)
         report = build_report(
             evidence.plan.header,
             scored,
-            max_stop_share=evidence.config.publication.max_stop_share,
+            max_stop_share=evidence.config.max_stop_share,
         )
     hashes = aggregate_hashes(scored)
     differences = (

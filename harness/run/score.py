@@ -9,19 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import anyio
+from typing import Final
 
 from harness.candidates.request import Endpoint
+from harness.conversation.task import TaskSpec
+from harness.errors import EvidenceError
 from harness.evidence.plan_file import PlannedCandidate
 from harness.evidence.task_row import TaskRow, sum_traffic, task_row
-from harness.run.recorded import RecordedEpisode, RunEvidence
+from harness.run.recorded import Evidence, RecordedEpisode, concluded
 from harness.scoring.aggregate import Aggregate, Aggregator, RunIdentity
+from harness.scoring.reading import ScorableTask
 from harness.scoring.records import TaskScore
 from harness.scoring.score import score_episode
 from harness.stats.slices import SliceCount, Slices
 
 TakeRow = Callable[[TaskRow], None]
+
+UNREADABLE: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""How reading fails where somebody made up a record and hashed it anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,58 +45,107 @@ class ScoredCandidate:
     slices: tuple[SliceCount, ...]
 
 
-def score_run(evidence: RunEvidence, take_row: TakeRow) -> tuple[ScoredCandidate, ...]:
+@dataclass(frozen=True, slots=True)
+class ScoredEpisode:
+    """One episode with its verdict."""
+
+    spec: TaskSpec
+    score: TaskScore
+    row: TaskRow
+
+
+def score_run(evidence: Evidence, take_row: TakeRow) -> tuple[ScoredCandidate, ...]:
     """Score every planned episode; `take_row` gets the task table's rows in order.
 
     Raises EvidenceError for evidence that is not there or contradicts itself, and
     ScoringError where it does not fit its task, plan or policy.
     """
-    return anyio.run(_score_all, evidence, take_row)
-
-
-async def _score_all(
-    evidence: RunEvidence, take_row: TakeRow
-) -> tuple[ScoredCandidate, ...]:
     return tuple(
         [
-            await _score_candidate(evidence, planned, take_row)
+            _score_candidate(evidence, planned, take_row)
             for planned in evidence.plan.header.candidates
         ]
     )
 
 
-async def _score_candidate(
-    evidence: RunEvidence, planned: PlannedCandidate, take_row: TakeRow
+def _score_candidate(
+    evidence: Evidence, planned: PlannedCandidate, take_row: TakeRow
 ) -> ScoredCandidate:
     endpoint = Endpoint(**evidence.config.endpoint(planned.alias))
-    aggregator: Aggregator | None = None
-    slices = Slices()
-    trials = evidence.plan.header.trials
+    tally = CandidateTally(evidence, planned)
     for task in evidence.tasks_of(planned):
-        for trial in range(trials):
-            recorded = await evidence.episode(endpoint, task, trial)
-            score = _score(evidence, recorded)
-            if aggregator is None:
-                aggregator = Aggregator(
-                    RunIdentity.of(score), evidence.task_ids_of(planned), trials
-                )
-            aggregator.add(score)
-            slices.add(
-                {
-                    "turn_policy": task.spec.turn_policy,
-                    "category": task.spec.category,
-                    "difficulty": task.spec.difficulty,
-                },
-                success=score.task_success,
-                stop=score.non_candidate_stop,
+        for trial in range(evidence.plan.header.trials):
+            scored = score_recorded(evidence, endpoint, task, trial)
+            tally.add(scored)
+            take_row(scored.row)
+    return tally.result()
+
+
+def score_recorded(
+    evidence: Evidence, endpoint: Endpoint, task: ScorableTask, trial: int
+) -> ScoredEpisode:
+    """Score one recorded episode; raises as `score_run` does."""
+    try:
+        recorded = concluded(evidence.episode(endpoint, task, trial))
+        score = _score(evidence, recorded)
+        return ScoredEpisode(task.spec, score, _row(score, recorded))
+    except UNREADABLE as error:
+        raise unreadable(f"task {task.spec.task_id}, trial {trial}", error) from error
+
+
+class CandidateTally:
+    """Takes one candidate's scores in plan order."""
+
+    def __init__(self, evidence: Evidence, planned: PlannedCandidate) -> None:
+        self._task_ids = evidence.task_ids_of(planned)
+        self._trials = evidence.plan.header.trials
+        self._aggregator: Aggregator | None = None
+        self._slices = Slices()
+
+    def add(self, scored: ScoredEpisode) -> None:
+        """Add the next score; raise ScoringError for any other one."""
+        score, spec = scored.score, scored.spec
+        if self._aggregator is None:
+            self._aggregator = Aggregator(
+                RunIdentity.of(score), self._task_ids, self._trials
             )
-            take_row(_row(score, recorded))
-    if aggregator is None:
-        raise AssertionError("authorization lets no empty plan through")
-    return ScoredCandidate(aggregator.result(), slices.result())
+        self._aggregator.add(score)
+        self._slices.add(
+            {
+                "turn_policy": spec.turn_policy,
+                "category": spec.category,
+                "difficulty": spec.difficulty,
+            },
+            success=score.task_success,
+            stop=score.non_candidate_stop,
+        )
+
+    def result(self) -> ScoredCandidate:
+        """Return the candidate's counts; raise EvidenceError for an empty plan."""
+        if self._aggregator is None:
+            raise EvidenceError(
+                "eval_artifact_invalid",
+                "the plan asks a candidate nothing",
+                where="eval_plan.jsonl, record 1",
+                expected="at least one task for each candidate",
+                recovery="use the file that the run wrote",
+            )
+        return ScoredCandidate(self._aggregator.result(), self._slices.result())
 
 
-def _score(evidence: RunEvidence, recorded: RecordedEpisode) -> TaskScore:
+def unreadable(where: str, error: Exception) -> EvidenceError:
+    """Return the refusal of evidence whose hashes fit and whose content does not."""
+    return EvidenceError(
+        "eval_evidence_invalid",
+        "a record whose hash is right holds what no run writes",
+        where=where,
+        expected="evidence as the run wrote it",
+        actual=f"{type(error).__name__}: {error}"[:300],
+        recovery="bring back an intact copy; report a defect if there is no other",
+    )
+
+
+def _score(evidence: Evidence, recorded: RecordedEpisode) -> TaskScore:
     config = evidence.config
     return score_episode(
         recorded.episode,
