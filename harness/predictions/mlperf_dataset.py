@@ -113,11 +113,7 @@ def _rows(path: Path) -> Iterator[_Numbered]:
 def _line_row(path: Path, number: int, line: bytes) -> Row:
     try:
         text = line.decode("utf-8")
-        if is_past_parser_depth(text):
-            raise ScoringError.from_violations(
-                (_violation(path, number, "nested too deep"),)
-            )
-        row = json.loads(text)
+        row = None if is_past_parser_depth(text) else json.loads(text)
     except RecursionError:
         problem = "nested too deep"
     except ValueError as error:
@@ -125,7 +121,7 @@ def _line_row(path: Path, number: int, line: bytes) -> Row:
     else:
         if isinstance(row, dict):
             return row
-        problem = f"a JSON {type(row).__name__}, expected an object"
+        problem = "no JSON object, or one that is nested too deep"
     raise ScoringError.from_violations((_violation(path, number, problem),))
 
 

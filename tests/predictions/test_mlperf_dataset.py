@@ -75,6 +75,12 @@ def test_ids_that_are_numbers_stay_text(tmp_path):
     assert recorded.turns[0].source_id == "007"
 
 
+def test_id_that_is_a_number_is_its_text(tmp_path):
+    rows = [{**each, "conversation_id": 7} for each in conversation()]
+
+    assert expected_turns(read_dataset(write(tmp_path, rows)))[0] == ("7", 1, 2)
+
+
 def test_turn_as_a_whole_float_is_its_number(tmp_path):
     rows = [{**each, "turn": float(each["turn"])} for each in conversation()]
 
@@ -147,10 +153,11 @@ def test_all_problems_are_told_at_once(tmp_path):
     ("data", "problem"),
     [
         (b"", "no row has a content field"),
-        (b"[]\n", "a JSON list"),
+        (b"[]\n", "no JSON object"),
         (b"{\n", "Expecting"),
         (b"\xff\n", "utf-8"),
         (b"[" * 5000 + b"]" * 5000, "nested too deep"),
+        (b'{"a":' * 960, "nested too deep|Expecting"),
         (b"PAR1 and no table", "no readable Parquet file"),
     ],
 )
@@ -162,8 +169,9 @@ def test_file_that_is_no_data_set_is_refused(tmp_path, data, problem):
         read_dataset(path)
 
 
-def test_long_list_of_problems_is_cut(tmp_path):
-    rows = [row(f"c{n}", 1, "assistant", content="x") for n in range(50)]
+@pytest.mark.parametrize("role", ["assistant", "nobody"])
+def test_long_list_of_problems_is_cut(tmp_path, role):
+    rows = [row(f"c{n}", 1, role, content="x") for n in range(50)]
 
     with pytest.raises(ScoringError) as refusal:
         read_dataset(write(tmp_path, rows))

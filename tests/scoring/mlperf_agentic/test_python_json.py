@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from harness.scoring.mlperf_agentic.python_json import (
     NotJsonError,
+    TooDeepError,
     decode_arguments,
     decode_line,
 )
 
+DEEP = "[" * 800 + "]" * 800
 texts = st.lists(
     st.sampled_from(
         [*'{}[]",:0123.eE+- \t\n\\', '"a"', "NaN", "null", "\\u00e9", "\ud800"]
@@ -56,3 +58,16 @@ def test_line_is_refused(text):
 )
 def test_line_is_read(text):
     assert decode_line(text) == json.loads(text)
+
+
+def test_depth_that_a_deep_stack_leaves_no_room_for_is_an_error_of_ours():
+    """Of CPython 3.11; later ones count the levels of C apart."""
+
+    def below(levels):
+        return below(levels - 1) if levels else decode_arguments(DEEP)
+
+    try:
+        found = below(200)
+    except TooDeepError:
+        found = None
+    assert found in (None, json.loads(DEEP))

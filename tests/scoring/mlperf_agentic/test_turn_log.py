@@ -116,6 +116,15 @@ def test_output_that_was_never_issued_counts_for_nothing():
     assert scored(TRUTH, ran("u", "a", 1, "ls")).issued == 0
 
 
+def test_error_record_without_a_type_or_a_uuid_tells_nothing():
+    loose = event("error.session", "", "", None, ["ErrorData", "X"])
+    untyped = event("error.client", "u", "a", 1, ["ErrorData"])
+
+    run = scored(TRUTH, issued("u", "a", 1), loose, untyped)
+
+    assert [turn.error_type for turn in run.log.issued()] == [None]
+
+
 def test_rows_are_ordered_by_id_repeat_and_turn():
     places = [("sim_1", 3), ("a__repeat_10", 1), ("a__repeat_2", 3), ("a", 3), ("a", 1)]
     run = scored(TRUTH, *(issued(f"{p}", *p) for p in places))
