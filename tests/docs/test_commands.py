@@ -13,6 +13,7 @@ SCENARIOS = {
     "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
     "config": ["docs/how-to/write-a-config.md"],
     "action-ir": ["docs/reference/contracts/action-ir.md"],
+    "mlperf-agentic": ["docs/reference/contracts/mlperf-agentic.md"],
 }
 """The pages of each scenario in reading order; all blocks share one folder."""
 README_COMMANDS = {"demo", "tests"}
