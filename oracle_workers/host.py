@@ -11,6 +11,7 @@ delete their sessions.
 from __future__ import annotations
 
 import array
+import contextlib
 import gc
 import os
 import select
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _PACKET_SIZE = 1 << 17
 _STRAY_POLL_MS = 10
+_IMPORT_ROUNDS = 1000
+_FIRST = 1
+"""The process id of a namespace's first process."""
 
 # Bound before any pack is imported, which may replace them in their modules.
 _fork = os.fork
@@ -151,6 +155,7 @@ class _Host:
     def run(self) -> None:
         gc.collect()
         gc.freeze()
+        self._end_what_the_import_left()
         door = self._door.fileno()
         while self._workers or not self._leaving:
             for descriptor, _ in self._poll.poll(
@@ -164,9 +169,13 @@ class _Host:
         _exit(0)
 
     def _answer_door(self) -> None:
-        data, ancillary, _, _ = self._receive(
-            _PACKET_SIZE, socket.CMSG_SPACE(2 * array.array("i").itemsize)
-        )
+        try:
+            data, ancillary, _, _ = self._receive(
+                _PACKET_SIZE, socket.CMSG_SPACE(2 * array.array("i").itemsize)
+            )
+        except ConnectionResetError:
+            # An evaluator that was killed leaves what it had not read yet.
+            data = b""
         if not data:
             self._leave()
             return
@@ -227,6 +236,22 @@ class _Host:
         except ChildProcessError:
             return
         self._tell({"session": number, "status": os.waitstatus_to_exitcode(status)})
+
+    def _end_what_the_import_left(self) -> None:
+        """Kill and reap everything below this process, which has no worker yet."""
+        if self._own_namespace < 0:
+            for _ in range(_IMPORT_ROUNDS):
+                self._end_strays()
+                if not self._strays:
+                    return
+            return
+        if self._pid == _FIRST:
+            # All but the caller, in a process namespace that nobody else lives in.
+            with contextlib.suppress(ProcessLookupError):
+                _kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while _waitpid(-1, 0):
+                pass
 
     def _end_strays(self) -> None:
         """Kill and reap children that are no workers: they came from dead ones."""

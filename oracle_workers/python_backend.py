@@ -1,10 +1,11 @@
 """A pack's Python modules, as loaded in a host or worker.
 
 The only place that imports pack code. A pack whose backend is an endpoint has its
-assertions here and nothing else. The pack's folders stand first on the import
-path, no bytecode is written, and what the contract asks of a pack (four functions,
-assertions by name) is looked up once, so later tampering with the modules changes
-nothing.
+assertions here and nothing else. The pack's folders stand first on the import path,
+and its modules are compiled from their source each time: compiled code in a cache
+folder is in no fingerprint, and any earlier run could have left it there. What the
+contract asks of a pack (four functions, assertions by name) is looked up once, so
+later tampering with the modules changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ import datetime
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from oracle_workers import plain_json
@@ -62,6 +72,8 @@ class PythonPack:
     def load(cls, paths: dict[str, Any]) -> PythonPack:
         """Import the pack; whatever its code raises comes through."""
         sys.dont_write_bytecode = True
+        sys.path_hooks.insert(0, _finder_within(paths["import_folders"]))
+        sys.path_importer_cache.clear()
         sys.path[:0] = paths["import_folders"]
         sys.path.extend(path for path in paths["packages"] if path not in sys.path)
         functions = dict.fromkeys(_FUNCTIONS, _elsewhere)
@@ -123,9 +135,39 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:_DETAIL_SIZE]}{place}"
 
 
+class _FreshLoader(SourceFileLoader):
+    """Compiles a module from its source, whatever lies in a cache folder."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the source file as it is now."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def _finder_within(folders: list[str]) -> Callable[[str], FileFinder]:
+    """Return the path hook that imports what lies below these folders."""
+
+    def hook(path: str) -> FileFinder:
+        if not any(
+            path == folder or path.startswith(f"{folder}/") for folder in folders
+        ):
+            raise ImportError(path)
+        return FileFinder(
+            path,
+            (ExtensionFileLoader, EXTENSION_SUFFIXES),
+            (_FreshLoader, SOURCE_SUFFIXES),
+            (SourcelessFileLoader, BYTECODE_SUFFIXES),
+        )
+
+    return hook
+
+
 def _import_file(path: str) -> ModuleType:
     name = path.rpartition("/")[2].removesuffix(".py")
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(
+        name, path, loader=_FreshLoader(name, path)
+    )
     if spec is None or spec.loader is None:
         raise PackBrokenError(f"{name} is not a Python module")
     module = importlib.util.module_from_spec(spec)

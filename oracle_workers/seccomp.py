@@ -2,8 +2,9 @@
 
 Every `socket` is refused whatever its family, since a Unix socket of another program
 is a way out as well; a `socketpair` of that family stays, and no socket that was
-passed in can be turned to another address. Foreign call conventions
-(x32, another architecture) are refused whole.
+passed in can be turned to another address. Limits and priorities can be set for the
+caller alone, since the kernel lets one user's processes set them for each other.
+Foreign call conventions (x32, another architecture) are refused whole.
 """
 
 from __future__ import annotations
@@ -81,6 +82,17 @@ HOST_OF_NAMESPACES = _ALWAYS
 RELAY = tuple(name for name in CONFINED if name not in ("socket", "connect", "bind"))
 """What a relay may not call; name lookups bind a socket to ask about addresses."""
 
+_ON_SELF_ONLY = (
+    "prlimit64",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+)
+"""Allowed where the first argument, a process, is 0: the caller."""
+_ON_SELF_OF_KIND = {"setpriority": 0, "ioprio_set": 1}
+"""Allowed where the first argument says `process` and the second one is 0."""
+
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_ANY_BIT = 0x45
@@ -92,6 +104,7 @@ _UNKNOWN_CALL = 0x00050000 | errno.ENOSYS
 _OFFSET_NUMBER = 0
 _OFFSET_ARCHITECTURE = 4
 _OFFSET_FIRST_ARGUMENT = 16
+_OFFSET_SECOND_ARGUMENT = 24
 _X32_BIT = 0x40000000
 _AF_UNIX = 1
 _MODE_FILTER = 2
@@ -136,6 +149,7 @@ def program(denied: tuple[str, ...]) -> bytes:
         number = syscalls.number(name)
         if number is not None:
             steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _REFUSE)]
+    steps += _on_self_only()
     # glibc falls back to `clone`, whose flags can be seen.
     steps += [
         _step(_JUMP_EQUAL, _known("clone3"), 0, 1),
@@ -152,6 +166,29 @@ def program(denied: tuple[str, ...]) -> bytes:
         _step(_RETURN, _ALLOW),
     ]
     return b"".join(steps)
+
+
+def _on_self_only() -> list[bytes]:
+    steps = []
+    for name in _ON_SELF_ONLY:
+        steps += [
+            _step(_JUMP_EQUAL, _known(name), 0, 4),
+            _step(_LOAD, _OFFSET_FIRST_ARGUMENT),
+            _step(_JUMP_EQUAL, 0, 1, 0),
+            _step(_RETURN, _REFUSE),
+            _step(_RETURN, _ALLOW),
+        ]
+    for name, kind in _ON_SELF_OF_KIND.items():
+        steps += [
+            _step(_JUMP_EQUAL, _known(name), 0, 6),
+            _step(_LOAD, _OFFSET_FIRST_ARGUMENT),
+            _step(_JUMP_EQUAL, kind, 0, 2),
+            _step(_LOAD, _OFFSET_SECOND_ARGUMENT),
+            _step(_JUMP_EQUAL, 0, 1, 0),
+            _step(_RETURN, _REFUSE),
+            _step(_RETURN, _ALLOW),
+        ]
+    return steps
 
 
 def _known(name: str) -> int:

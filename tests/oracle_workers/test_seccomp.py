@@ -13,10 +13,10 @@ UNKNOWN = 0x00050000 | errno.ENOSYS
 KILL = 0x80000000
 
 
-def run(code, number, argument=0, architecture=None):
+def run(code, number, argument=0, second=0, architecture=None):
     """Return what the filter answers to one call."""
     arch = architecture or syscalls.AUDIT_ARCHITECTURES[syscalls.MACHINE]
-    data = struct.pack("=IIQQ", number, arch, 0, argument)
+    data = struct.pack("=IIQQQ", number, arch, 0, argument, second)
     steps = [struct.unpack_from("=HBBI", code, at) for at in range(0, len(code), 8)]
     position, accumulator = 0, 0
     while True:
@@ -42,7 +42,10 @@ def machine(request, monkeypatch):
 def test_denied_calls_are_refused_and_others_allowed(machine):
     code = seccomp.program(seccomp.CONFINED)
     denied = {syscalls.number(name) for name in seccomp.CONFINED} - {None}
-    special = {syscalls.number(name) for name in ("clone", "clone3", "socketpair")}
+    special = {
+        syscalls.number(name)
+        for name in ("clone", "clone3", "socketpair", "ioprio_set")
+    }
 
     answers = {number: run(code, number) for number in range(500)}
 
@@ -87,3 +90,32 @@ def test_unknown_machine_is_refused_by_name(monkeypatch):
 
     with pytest.raises(seccomp.SeccompError, match="riscv64"):
         seccomp.program(())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prlimit64",
+        "sched_setaffinity",
+        "sched_setattr",
+        "sched_setparam",
+        "sched_setscheduler",
+    ],
+)
+def test_limits_and_processors_can_be_set_for_the_caller_alone(machine, name):
+    code = seccomp.program(seccomp.CONFINED)
+    number = syscalls.number(name)
+
+    assert run(code, number, 0) == ALLOW
+    assert run(code, number, 1234) == REFUSE
+
+
+@pytest.mark.parametrize(("name", "process"), [("setpriority", 0), ("ioprio_set", 1)])
+def test_priorities_can_be_set_for_the_caller_alone(machine, name, process):
+    code = seccomp.program(seccomp.CONFINED)
+    number = syscalls.number(name)
+
+    assert run(code, number, process, 0) == ALLOW
+    assert run(code, number, process, 1234) == REFUSE
+    # Kind 2 is everything that a user runs.
+    assert run(code, number, 2, 0) == REFUSE
