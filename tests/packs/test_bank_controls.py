@@ -1,7 +1,8 @@
 """All fifteen controls on the bank: real sockets, real workers, declared verdicts.
 
-Every day one task of each template in both modes; in the slow suite all tasks, live,
-and the mixture's in trace mode too, for it makes every mistake somewhere.
+Every day one task of each template in both modes. In the slow suite every control on
+every task: live where its mistake touches the task and for gold, from the trace where
+a control does as gold does, for live that would be gold's episode once more.
 """
 
 from functools import partial
@@ -29,24 +30,35 @@ def controls(rows):
     return ControlCandidate(rows, seed=3)
 
 
-def held(bank, controls, rows, mode, models=CONTROL_NAMES):
-    """Hold the controls' episodes on each row; return (tasks, episodes)."""
-    tasks = {
-        row["task_id"]: task_of(
+@pytest.fixture(scope="module")
+def tasks(bank, rows):
+    """Every task in both modes: (mode, task id) to the task."""
+    return {
+        (mode, row["task_id"]): task_of(
             row,
             project_task(bank, row, script_of(row), NO_HASH)
             if mode == "executable"
             else None,
         )
+        for mode in MODES
         for row in rows
     }
-    hold = partial(hold_all, controls, models, lambda _: tasks.values())
+
+
+def held(bank, controls, tasks, mode, chosen):
+    """Hold each control's episode on the task ids that `chosen` gives for it."""
+    hold = partial(
+        hold_all,
+        controls,
+        CONTROL_NAMES,
+        lambda model: [tasks[mode, task_id] for task_id in chosen(model)],
+    )
 
     async def live():
         async with open_host(bank) as host:
             return await hold(host)
 
-    return tasks, anyio.run(live if mode == "executable" else hold)
+    return anyio.run(live if mode == "executable" else hold)
 
 
 def disagreements(controls, tasks, episodes, mode):
@@ -54,7 +66,7 @@ def disagreements(controls, tasks, episodes, mode):
     found = {}
     for (model, task_id), episode in episodes.items():
         expected = controls.expectation(model, task_id, mode)
-        scored = score(episode, tasks[task_id])
+        scored = score(episode, tasks[mode, task_id])
         failed = {gate.gate for gate in scored.gates if gate.outcome == "failed"}
         verdict = (failed - expected.open, scored.task_success)
         declared = (set(expected.failed - expected.open), not expected.touched)
@@ -65,29 +77,39 @@ def disagreements(controls, tasks, episodes, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_one_task_of_each_template_is_scored_as_declared(
-    bank, controls, first_rows, mode
+    bank, controls, tasks, first_rows, mode
 ):
-    tasks, episodes = held(bank, controls, first_rows, mode)
+    chosen = [row["task_id"] for row in first_rows]
+    episodes = held(bank, controls, tasks, mode, lambda _: chosen)
 
-    assert len(episodes) == len(CONTROL_NAMES) * len(first_rows)
+    assert len(episodes) == len(CONTROL_NAMES) * len(chosen)
     assert disagreements(controls, tasks, episodes, mode) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_every_task_is_scored_as_declared(bank, controls, rows):
-    tasks, episodes = held(bank, controls, rows, "executable")
+def test_every_task_is_scored_as_declared(bank, controls, tasks):
+    def runs_live(model, task_id):
+        touched = controls.expectation(model, task_id, "executable").touched
+        return touched or model == "gold"
 
-    assert len(episodes) == len(CONTROL_NAMES) * len(rows)
-    assert disagreements(controls, tasks, episodes, "executable") == {}
+    episodes = 0
+    for mode in MODES:
+        part = held(
+            bank,
+            controls,
+            tasks,
+            mode,
+            lambda model, live=mode == "executable": [
+                task_id
+                for task_id in controls.tasks
+                if runs_live(model, task_id) == live
+            ],
+        )
+        episodes += len(part)
 
-
-@pytest.mark.slow
-def test_every_task_is_scored_as_declared_from_its_trace(bank, controls, rows):
-    tasks, episodes = held(bank, controls, rows, "trace", ["gold", "mixture"])
-
-    assert len(episodes) == 2 * len(rows)
-    assert disagreements(controls, tasks, episodes, "trace") == {}
+        assert disagreements(controls, tasks, part, mode) == {}
+    assert episodes == len(CONTROL_NAMES) * len(controls.tasks)
 
 
 @pytest.mark.parametrize("model", [name for name in CONTROL_NAMES if name != "gold"])
