@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"({EPISODES}; about 1400 meet 1000 faults)",
     )
     parser.add_argument(
+        "--level",
+        choices=("process", "confined", "namespaces"),
+        default="process",
+        help="how far the pack is contained (default: process, where all is possible)",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="DIR",
@@ -85,6 +91,7 @@ def _drill(arguments: argparse.Namespace, folder: Path) -> DrillResult:
             room,
             seed=arguments.seed,
             episodes=arguments.episodes,
+            level=arguments.level,
             watch=lambda words: print(words, file=sys.stderr),
         )
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from harness.drill.booking import Findings
 from harness.drill.rounds import play
-from harness.drill.schedule import plan_rounds, unplaceable
+from harness.drill.schedule import beyond, plan_rounds, unplaceable
 from harness.drill.stage import set_stage
+from harness.oracle.contracts import IsolationLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class DrillResult:
     tasks: int
     unplaceable: tuple[str, ...]
     """Kinds of faults that no task of the pack has a place for."""
+    level: IsolationLevel
+    beyond: tuple[str, ...]
+    """Kinds of faults that cannot be injected at this containment level."""
 
     @property
     def is_clean(self) -> bool:
@@ -40,6 +44,7 @@ async def drill(
     *,
     seed: int,
     episodes: int,
+    level: IsolationLevel = "process",
     watch: Callable[[str], None] = lambda _: None,
 ) -> DrillResult:
     """Run a drill in an empty folder; `episodes` is rounded up to whole rounds.
@@ -48,12 +53,17 @@ async def drill(
     be copied or has no Python backend.
     """
     watch("certify and publish a copy of the pack")
-    stage = await set_stage(pack, folder)
-    rounds = plan_rounds(stage.tasks, seed=seed, episodes=episodes)
+    stage = await set_stage(pack, folder, level)
+    rounds = plan_rounds(stage.tasks, seed=seed, episodes=episodes, level=level)
     findings = Findings()
     for plan in rounds:
         watch(f"round {plan.number + 1} of {len(rounds)}: {plan.kind}")
         await play(stage, plan, findings)
     return DrillResult(
-        findings, len(rounds), len(stage.tasks), unplaceable(stage.tasks)
+        findings,
+        len(rounds),
+        len(stage.tasks),
+        unplaceable(stage.tasks),
+        level,
+        beyond(level),
     )

@@ -36,6 +36,7 @@ from harness.canonical import canonical_bytes
 from harness.drill import deliveries
 from harness.drill.layout import TaskLayout
 from harness.drill.schedule import ServingHit
+from harness.errors import first_own
 from harness.strict_json import decode_object
 
 MODEL = "gold"
@@ -138,8 +139,11 @@ class Line:
 @asynccontextmanager
 async def connected(endpoint: DrillEndpoint) -> AsyncIterator[Line]:
     """Serve an endpoint for as long as the context lasts."""
-    async with anyio.create_task_group() as group:
-        line = Line(group, endpoint.answer)
-        await line.open()
-        yield line
-        group.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as group:
+            line = Line(group, endpoint.answer)
+            await line.open()
+            yield line
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as failures:
+        raise first_own(failures) from None

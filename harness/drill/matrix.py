@@ -29,6 +29,7 @@ def render_drill(result: DrillResult) -> str:
         ("Reports that contradict what was injected", found.contradictions),
         ("Planned, and no episode came to the place", found.unreached),
         ("No task of this pack has a place for", result.unplaceable),
+        (f"Cannot be injected at level {result.level}", result.beyond),
     ):
         if texts:
             lines += ["", f"{title}:", *(f"  {text}" for text in texts)]
@@ -70,6 +71,8 @@ def drill_report(result: DrillResult) -> dict[str, Json]:
         "contradictions": list(found.contradictions),
         "unreached": list(found.unreached),
         "unplaceable": list(result.unplaceable),
+        "level": result.level,
+        "beyond_the_level": list(result.beyond),
     }
 
 

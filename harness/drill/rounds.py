@@ -156,10 +156,15 @@ def _stops(
     async def rest() -> None:
         stage.pack.rest()
 
-    # The first import of a run is the probe's, the second one the host's.
-    return [
+    blows = [
         _Blow("connections refused", cells.STOP_LIMIT, line.cut, line.open),
         _Blow("key refused", cells.KEY_REFUSED, refuse_key, accept_key),
+    ]
+    if stage.level != "process":
+        return blows
+    # The first import of a run is the probe's, the second one the host's.
+    return [
+        *blows,
         *(
             _Blow(f"import: {do}", cells.PACK_REFUSED, spoil_import(1, do), rest)
             for do in ("exit", "raise")

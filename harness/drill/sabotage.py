@@ -1,26 +1,30 @@
 """A pack that can be told to misbehave, and its own record of what it was asked.
 
 The pack is a copy of a real one with two lines more in its modules; it is certified
-and published while nothing is planned, so that its benchmark is the real pack's.
-The record is written by the workers themselves, outside everything that the
-evaluator writes, which is what makes it a witness.
+and published while nothing is planned, so that its benchmark is the real pack's. The
+plan is a text among the pack's documents, which no fingerprint counts and every
+containment level lets a worker read. The record is written by the workers, outside
+everything that the evaluator writes: a witness. Where they may write nowhere they
+print it, and the evaluator's captured output has to do.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from harness.benchmark.pack import Pack, load_pack
+from harness.benchmark.pack import MANIFEST_NAME, Pack, load_pack
 from harness.canonical import Json
 from harness.drill import saboteur
 from harness.drill.schedule import OracleHit
 from harness.errors import UsageError
 
-MODULE: str = "fairtrial_saboteur"
+MODULE: Final = "fairtrial_saboteur"
+PLAN_NAME: Final = "fairtrial-drill.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def _instruction(hit: OracleHit) -> dict[str, Json]:
     }
 
 
-def sabotaged_copy(original: Path, target: Path, plan: Path) -> SabotagedPack:
+def sabotaged_copy(original: Path, target: Path) -> SabotagedPack:
     """Copy a pack and put the saboteur in; raise PackError or UsageError."""
     source = load_pack(original)
     if source.oracle_kind != "python":
@@ -89,6 +93,7 @@ def sabotaged_copy(original: Path, target: Path, plan: Path) -> SabotagedPack:
     shutil.copytree(source.root, target)
     copied = load_pack(target)
     shutil.copyfile(saboteur.__file__, copied.root / f"{MODULE}.py")
+    plan = _documents(copied) / PLAN_NAME
     place = {"plan": str(plan)}
     (copied.root / saboteur.PLAN_FILE).write_text(json.dumps(place), encoding="utf-8")
     for role in ("backend", "assertions"):
@@ -97,6 +102,18 @@ def sabotaged_copy(original: Path, target: Path, plan: Path) -> SabotagedPack:
                 f"\n\nimport {MODULE}\n\n{MODULE}.take_over_{role}(globals())\n"
             )
     return SabotagedPack(load_pack(target), plan)
+
+
+def _documents(pack: Pack) -> Path:
+    """Return the folder of a copied pack that no fingerprint counts."""
+    if pack.tree.docs is not None:
+        return pack.root / pack.tree.docs
+    folder = pack.root / MODULE
+    folder.mkdir()
+    (folder / "README.md").write_text("The drill's plan.\n", encoding="utf-8")
+    with (pack.root / MANIFEST_NAME).open("a", encoding="utf-8") as stream:
+        stream.write(f"\ndocs: {MODULE}\n")
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +129,18 @@ class OracleRecord:
             return cls(())
         text = log.read_text(encoding="utf-8")
         return cls(tuple(json.loads(line) for line in text.splitlines()))
+
+    @classmethod
+    def printed(cls, outputs: Iterable[str]) -> OracleRecord:
+        """Read what workers printed; a line that the cap cut is left out."""
+        return cls(
+            tuple(
+                json.loads(line.removeprefix(saboteur.PRINTED))
+                for output in outputs
+                for line in output.splitlines()
+                if line.startswith(saboteur.PRINTED) and line.endswith("}")
+            )
+        )
 
     def injected(self) -> dict[str, str]:
         """Return the fault that each task met, by task id."""

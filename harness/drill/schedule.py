@@ -16,9 +16,16 @@ from typing import Final, Literal
 from harness.drill.layout import OraclePlace, TaskLayout
 from harness.drill.oracle_faults import OracleFaultKind, oracle_faults
 from harness.drill.serving_faults import ServingFault, serving_faults
+from harness.oracle.contracts import IsolationLevel
 
 UNDISTURBED_SHARE: Final = 0.15
 MIN_ROUNDS: Final = 1
+BEYOND: Final[dict[IsolationLevel, frozenset[str]]] = {
+    "process": frozenset(),
+    "confined": frozenset(),
+    "namespaces": frozenset({"kill itself", "freeze"}),
+}
+"""What a worker cannot do to itself: the first process of a namespace is immune."""
 SPECIAL_EVERY: Final = 12
 """After the first of each, one round of this many breaks runs, one breaks imports."""
 IMPORT_ACTIONS: Final = ("exit", "raise", "hang")
@@ -62,15 +69,24 @@ class Round:
 
 
 def plan_rounds(
-    tasks: Sequence[TaskLayout], *, seed: int, episodes: int
+    tasks: Sequence[TaskLayout],
+    *,
+    seed: int,
+    episodes: int,
+    level: IsolationLevel = "process",
 ) -> tuple[Round, ...]:
-    """Return the rounds that drive at least `episodes` episodes."""
+    """Return the rounds that drive at least `episodes` episodes.
+
+    Imports are counted over processes, which only level `process` allows.
+    """
     draw = random.Random(seed)  # noqa: S311 - a plan, no secret
     count = max(MIN_ROUNDS, -(-episodes // len(tasks)))
-    deck = _deck(draw)
+    deck = _deck(draw, level)
     rounds = []
     for number in range(count):
         kind = _kind_of(number)
+        if kind == "imports" and level != "process":
+            kind = "episodes"
         if kind == "episodes":
             rounds.append(_episodes_round(number, tasks, deck, draw))
         else:
@@ -79,6 +95,12 @@ def plan_rounds(
                 Round(number, kind, imports=imports, seed=draw.randrange(1 << 32))
             )
     return tuple(rounds)
+
+
+def beyond(level: IsolationLevel) -> tuple[str, ...]:
+    """Return the kinds that cannot be injected at a containment level."""
+    names = [fault.name for fault in oracle_faults() if fault.do in BEYOND[level]]
+    return (*names, *([] if level == "process" else ["import: all kinds"]))
 
 
 def unplaceable(tasks: Sequence[TaskLayout]) -> tuple[str, ...]:
@@ -94,12 +116,13 @@ def _kind_of(number: int) -> RoundKind:
     return kinds.get(number % SPECIAL_EVERY, "episodes")
 
 
-def _deck(draw: random.Random) -> Callable[[], Fault]:
+def _deck(draw: random.Random, level: IsolationLevel) -> Callable[[], Fault]:
     """Return a way to draw kinds so that all come up equally often."""
+    oracle = [fault for fault in oracle_faults() if fault.do not in BEYOND[level]]
 
     def cards() -> Iterator[Fault]:
         while True:
-            deck: list[Fault] = [*serving_faults(), *oracle_faults()]
+            deck: list[Fault] = [*serving_faults(), *oracle]
             draw.shuffle(deck)
             yield from deck
 

@@ -32,10 +32,12 @@ from harness.drill.layout import TaskLayout, layouts
 from harness.drill.sabotage import OracleRecord, SabotagedPack, sabotaged_copy
 from harness.drill.serving_faults import DRILL_KEY
 from harness.errors import PackError
+from harness.evidence.episode_log import EPISODE_LOG, stream_episodes
 from harness.evidence.folder import RunFolder
 from harness.evidence.task_row import TaskRow
 from harness.evidence.task_table import read_task_rows
 from harness.oracle.certifying import CertifyingOracle
+from harness.oracle.contracts import IsolationLevel
 from harness.run.evaluate import FinishedRun, evaluate
 
 KEY_VARIABLE: Final = "FAIRTRIAL_DRILL_KEY"
@@ -63,6 +65,7 @@ class Stage:
     pack: SabotagedPack
     tasks: tuple[TaskLayout, ...]
     controls: ControlCandidate
+    level: IsolationLevel
 
     def config(
         self,
@@ -78,6 +81,7 @@ class Stage:
             ("limits", key): value for key, value in (LIMITS | limits).items()
         }
         changes["isolation", "host"] = host
+        changes["isolation", "level"] = self.level
         return write_starter_config(
             self.folder / f"{name}.yaml",
             run_manifest=self.folder / "benchmark" / MANIFEST_FILE,
@@ -94,13 +98,20 @@ class Stage:
         return self.folder / f"{name}.oracle.jsonl"
 
     def record(self, name: str) -> OracleRecord:
-        """Return what the workers of one round wrote."""
-        return OracleRecord.read(self.record_file(name))
+        """Return what the workers of one round wrote, or printed."""
+        if self.level == "process":
+            return OracleRecord.read(self.record_file(name))
+        log = self.folder / f"{name}-run" / EPISODE_LOG.file_name
+        return OracleRecord.printed(
+            episode.execution.worker.get("output", "")
+            for _, episode in stream_episodes(log)
+            if episode.execution is not None
+        )
 
 
-async def set_stage(original: Path, folder: Path) -> Stage:
+async def set_stage(original: Path, folder: Path, level: IsolationLevel) -> Stage:
     """Copy, certify and publish the pack; raise PackError if it is not gold."""
-    pack = sabotaged_copy(original, folder / "pack", folder / "plan.json")
+    pack = sabotaged_copy(original, folder / "pack")
     published = await publish(
         pack.pack, folder / "benchmark", oracle=CertifyingOracle()
     )
@@ -114,7 +125,8 @@ async def set_stage(original: Path, folder: Path) -> Stage:
             recovery="`fairtrial pack check` shows what is wrong with the pack",
         )
     rows = list(read_rows(folder / "benchmark" / PUBLISHED_FILE))
-    return Stage(folder, pack, layouts(pack.pack, rows), ControlCandidate(rows))
+    tasks = layouts(pack.pack, rows)
+    return Stage(folder, pack, tasks, ControlCandidate(rows), level)
 
 
 async def run_whole(config: EvalConfig) -> FinishedRun:
