@@ -7,13 +7,14 @@ from the content, and its time is the oracle's.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from harness.benchmark.certification import Certification
 from harness.benchmark.pack import Pack
 from harness.benchmark.projection import ORACLE_CLOCK
 from harness.benchmark.rows import Row, row_hash
-from harness.benchmark.templates import MAX_VARIANTS, combinations
+from harness.benchmark.templates import combinations
 from harness.canonical import Json, content_hash
 
 MANIFEST_FILE: Final = "run_manifest.json"
@@ -22,6 +23,18 @@ PUBLISHED_FILE: Final = "benchmark.parquet"
 REPORT_FILE: Final = "oracle_validation_report.json"
 MANIFEST_VERSION: Final = "1.0"
 PUBLICATION_VERSION: Final = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What was asked of a publication, beside the pack."""
+
+    seed: int
+    language: str
+    max_variants: int
+    """Tasks that one template gives at most."""
+
+
 _NO_MODEL: Final = {
     "enabled": False,
     "provider": None,
@@ -37,18 +50,12 @@ def run_manifest(
     certification: Certification,
     raw: list[Row],
     published: list[Row],
+    asked: Generation,
     *,
-    seed: int,
-    language: str,
     file_hashes: dict[str, str],
 ) -> dict[str, Json]:
     """Return the manifest; `file_hashes` maps file names to content hashes."""
-    generation = {
-        "seed": seed,
-        "language": language,
-        "max_variants": MAX_VARIANTS,
-        "oracle_clock": ORACLE_CLOCK,
-    }
+    generation = {**asdict(asked), "oracle_clock": ORACLE_CLOCK}
     return {
         "schema_version": MANIFEST_VERSION,
         "run_id": run_id(pack, generation, raw, published),
@@ -62,8 +69,8 @@ def run_manifest(
             {**generation, "pack": pack.fingerprint.value}
         ),
         "generation_mode": "templates",
-        "seeds": {"publication": seed},
-        "language": language,
+        "seeds": {"publication": asked.seed},
+        "language": asked.language,
         "lineage_policy": "strict_separation",
         "pack": _pack(pack),
         "oracle": {

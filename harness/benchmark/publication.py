@@ -20,13 +20,14 @@ from harness.benchmark.commit_marker import (
     PUBLISHED_FILE,
     RAW_FILE,
     REPORT_FILE,
+    Generation,
     run_manifest,
 )
 from harness.benchmark.oracle_access import GoldOracle
 from harness.benchmark.pack import Pack, load_pack
 from harness.benchmark.rows import Row, build_row, row_hash, visible_steps
 from harness.benchmark.tables import read_rows, write_rows
-from harness.benchmark.templates import PlannedTask, expand
+from harness.benchmark.templates import MAX_VARIANTS, PlannedTask, expand
 from harness.canonical import Json, canonical_json, hash_file
 from harness.causes import EXIT_DONE, exit_status
 from harness.errors import FairtrialError, OracleError, PackError, UsageError
@@ -62,24 +63,31 @@ async def publish(
     *,
     seed: int = 0,
     language: str | None = None,
+    max_variants: int = MAX_VARIANTS,
     oracle: GoldOracle,
     progress: Progress = lambda _: None,
 ) -> PublishedRun:
     """Certify a pack and publish its tasks under `output`, which must not exist.
 
+    Each template gives at most `max_variants` tasks.
     Raises UsageError (`eval_output_exists`), and PackError where the pack has no
     such language, nothing survives, or two tasks contradict each other.
     """
     refuse_existing(output)
     language = language or pack.manifest.default_language
-    tasks = expand(pack, seed=seed, language=language)
+    tasks = expand(pack, seed=seed, language=language, max_variants=max_variants)
     certification = await certify(pack, tasks, oracle, progress=progress)
     raw, published = publishable_rows(pack, tasks, certification)
     refuse_contradictions(published)
     await confirm_endpoint(pack, oracle)
     progress(f"writing {len(published)} tasks")
     manifest = _write(
-        pack, output, certification, raw, published, seed=seed, language=language
+        pack,
+        output,
+        certification,
+        raw,
+        published,
+        Generation(seed, language, max_variants),
     )
     return PublishedRun(
         output=output,
@@ -203,9 +211,7 @@ def _write(
     certification: Certification,
     raw: list[Row],
     published: list[Row],
-    *,
-    seed: int,
-    language: str,
+    generation: Generation,
 ) -> dict[str, Json]:
     output.parent.mkdir(parents=True, exist_ok=True)
     work = output.parent / f".{output.name}.partial-{os.getpid()}"
@@ -222,8 +228,7 @@ def _write(
             certification,
             raw,
             published,
-            seed=seed,
-            language=language,
+            generation,
             file_hashes={
                 name: hash_file(work / name)
                 for name in (RAW_FILE, PUBLISHED_FILE, REPORT_FILE)

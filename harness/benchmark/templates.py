@@ -79,9 +79,16 @@ class _Variant:
     updates: tuple[tuple[SlotUpdate, Candidate], ...]
 
 
-def expand(pack: Pack, *, seed: int, language: str | None = None) -> list[PlannedTask]:
+def expand(
+    pack: Pack,
+    *,
+    seed: int,
+    language: str | None = None,
+    max_variants: int = MAX_VARIANTS,
+) -> list[PlannedTask]:
     """Return the tasks of every template, in template and variant order.
 
+    A template with more than `max_variants` variants is sampled by the seed.
     Raises PackError (`pack_invalid`) for a language that the pack does not have.
     """
     language = language or pack.manifest.default_language
@@ -96,7 +103,7 @@ def expand(pack: Pack, *, seed: int, language: str | None = None) -> list[Planne
     return [
         _Planner(pack, template, language, index, variant).task(seed)
         for template in pack.templates
-        for index, variant in enumerate(_variants(template, seed))
+        for index, variant in enumerate(_variants(template, seed, max_variants))
     ]
 
 
@@ -110,28 +117,28 @@ def _axes(template: Template) -> list[tuple[Candidate, ...]]:
     return [*axes, *(update.candidates for update in template.updates)]
 
 
-def _variants(template: Template, seed: int) -> Iterator[_Variant]:
+def _variants(template: Template, seed: int, most: int) -> Iterator[_Variant]:
     total = combinations(template)
     taken = 0
-    for number in _numbers(template.template_id, total, seed):
+    for number in _numbers(template.template_id, total, seed, most):
         variant = _variant(template, number)
-        if taken < MAX_VARIANTS and _changes_something(variant):
+        if taken < most and _changes_something(variant):
             taken += 1
             yield variant
 
 
-def _numbers(template_id: str, total: int, seed: int) -> Iterator[int]:
-    if total <= MAX_VARIANTS:
+def _numbers(template_id: str, total: int, seed: int, most: int) -> Iterator[int]:
+    if total <= most:
         yield from range(total)
         return
     # Some drawn variants may be skipped, so twice the need is drawn.
     chosen: dict[int, None] = {}
     draw = 0
-    while len(chosen) < min(total, 2 * MAX_VARIANTS):
+    while len(chosen) < min(total, 2 * most):
         digest = hashlib.sha256(canonical_bytes([seed, template_id, draw])).digest()
         chosen[int.from_bytes(digest[:16], "big") % total] = None
         draw += 1
-    yield from sorted(list(chosen)[: 2 * MAX_VARIANTS])
+    yield from sorted(list(chosen)[: 2 * most])
 
 
 def _variant(template: Template, number: int) -> _Variant:
