@@ -259,6 +259,8 @@ def _words(error: Exception) -> str:
     """Say what went wrong without anything that the server chose."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLEOFError):
+        return "the connection ended, and TLS did not say that it would"
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or type(error).__name__}"
     if isinstance(error, TimeoutError):

@@ -24,6 +24,7 @@ from harness.errors import OracleError
 from harness.oracle.contracts import (
     HostMode,
     IsolationLevel,
+    OracleFault,
     PackCode,
     SessionContext,
     WorkerDeadlines,
@@ -90,8 +91,7 @@ class EndpointHost:
         OracleFault when the endpoint or the assertions cannot be used.
         """
         try:
-            await self._judges.__aenter__()
-            await self._clients.__aenter__()
+            await self._start()
             self.applied = {
                 **self._judges.applied,
                 "endpoint_client": {**self._clients.applied, "network": "relay"},
@@ -101,6 +101,23 @@ class EndpointHost:
             await self.aclose()
             raise
         return self
+
+    async def _start(self) -> None:
+        """Start both hosts at once; raise the first failure in their order."""
+        failures: dict[OracleHost, OracleFault | OracleError] = {}
+
+        async def start(host: OracleHost) -> None:
+            try:
+                await host.__aenter__()
+            except (OracleFault, OracleError) as error:
+                failures[host] = error
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(start, self._judges)
+            group.start_soon(start, self._clients)
+        for host in (self._judges, self._clients):
+            if host in failures:
+                raise failures[host]
 
     async def __aexit__(
         self,
