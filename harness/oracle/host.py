@@ -120,6 +120,7 @@ class OracleHost:
                 await keeper.ask(request, descriptors)
             await session.born()
             keeper.below.add(session.pid)
+            await session.check_containment(self._level, self._limits)
         except OracleFault as fault:
             if fault.kind == "timeout" and anyio.current_time() < deadline:
                 # A worker is born in milliseconds: the host does not answer its door.

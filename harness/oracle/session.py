@@ -20,10 +20,13 @@ from harness.oracle.channel import Channel, ChannelEndedError, OversizeError
 from harness.oracle.contracts import (
     AssertionReply,
     AssertionStatus,
+    IsolationLevel,
     Operation,
     OracleFault,
     WorkerDeadlines,
+    WorkerLimits,
 )
+from harness.oracle.observed import differences, observe
 from harness.strict_json import StrictJsonError, decode
 from oracle_workers.processes import DoomedTree
 
@@ -72,6 +75,7 @@ class OracleSession:
         """The episode's, on anyio's clock."""
         self._forget = forget
         self._ended: dict[str, Json] | None = None
+        self._seen: dict[str, Json] = {}
         self.parting_s = 0.0
         """How long the worker may take to end by itself, however the session ends."""
 
@@ -163,6 +167,7 @@ class OracleSession:
             "output_bytes": output.total_bytes,
             "output_truncated": output.truncated,
             "containment": self._host.applied,
+            "observed": self._seen,
             "ended": self._ended,
         }
 
@@ -173,6 +178,19 @@ class OracleSession:
     async def born(self) -> None:
         """Wait until the worker runs contained; raises OracleFault."""
         await self._guarded("import", None)
+
+    async def check_containment(
+        self, level: IsolationLevel, limits: WorkerLimits
+    ) -> None:
+        """Look at the newborn worker from outside; raises OracleFault if it is loose.
+
+        What was seen becomes part of the evidence.
+        """
+        self._seen = observe(self.pid)
+        loose = differences(self._seen, level, limits)
+        if loose:
+            detail = f"the worker is not contained as stated: {', '.join(loose)}"
+            raise await self._fail(OracleFault("import", "session", detail))
 
     async def import_pack(self) -> None:
         """Have the worker import the pack itself; raises OracleFault."""

@@ -310,7 +310,9 @@ class Arena:
         except OracleFault as fault:
             outcome = Outcome(ENDED_RUN, {"fault": fault.operation})
         else:
-            if honest.cause != "episode.completed":
+            # What an import did is done to every session alike.
+            is_alike = trick.place == "import" and honest.cause == outcome.cause
+            if honest.cause != "episode.completed" and not is_alike:
                 outcome.escapes.add("others")
             if left:
                 outcome.escapes.add("process")
