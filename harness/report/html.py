@@ -59,6 +59,7 @@ def render_html(report: Mapping[str, Json], out_dir_label: str) -> str:
         *_metrics(view),
         *_ledger(view),
         *_companions(view),
+        *_servers(view),
         _identities(view),
     ]
     return (
@@ -218,6 +219,29 @@ def _companions(view: RunView) -> Iterable[str]:
             "Beside the score",
             "Counts of episodes that say how far the score can be trusted.",
             (("count", False), *((c.alias, True) for c in view.candidates)),
+            rows,
+        )
+
+
+def _servers(view: RunView) -> Iterable[str]:
+    rows = [
+        _row_header(candidate.alias)
+        + _cell(server)
+        + _cell(model)
+        + _cell(responses, number=True)
+        for candidate in view.candidates
+        for server, model, responses in candidate.served_by
+    ]
+    if rows:
+        yield _table(
+            "Who answered",
+            "What the servers told of themselves; a claim, and part of no identity.",
+            (
+                ("candidate", False),
+                ("server", False),
+                ("served model", False),
+                ("responses", True),
+            ),
             rows,
         )
 

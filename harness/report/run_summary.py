@@ -24,6 +24,7 @@ def render_run(
         *_metrics(view, width),
         *_ledger(view, width),
         *_companions(view, width),
+        *_servers(view, width),
         _publication(view, width),
         f"Evidence: {visible(out_dir_label)}",
     ]
@@ -109,6 +110,19 @@ def _companions(view: RunView, width: int) -> Iterator[str]:
     if rows:
         headers = ("count", *(candidate.alias for candidate in view.candidates))
         yield "Beside the score\n" + table(headers, rows, width=width, indent=2)
+
+
+def _servers(view: RunView, width: int) -> Iterator[str]:
+    rows = [
+        (candidate.alias, *served)
+        for candidate in view.candidates
+        for served in candidate.served_by
+    ]
+    if rows:
+        headers = ("candidate", "server", "served model", "responses")
+        yield "Who answered, as far as the server tells\n" + table(
+            headers, rows, width=width, indent=2
+        )
 
 
 def _publication(view: RunView, width: int) -> str:

@@ -75,6 +75,8 @@ class CandidateView:
     metrics: tuple[tuple[str, Ratio], ...]
     """All but the two headline rates, by name."""
     companions: tuple[tuple[str, int], ...]
+    served_by: tuple[tuple[str, str, int], ...]
+    """Server, served model and responses, as far as the server told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,7 @@ def _candidate(payload: Mapping[str, Json]) -> CandidateView:
             (field.name, payload["companions"][field.name])
             for field in fields(Companions)
         ),
+        served_by=tuple(map(_served_by, payload.get("served_by", ()))),
     )
 
 
@@ -168,6 +171,16 @@ def _blame(payload: Mapping[str, Json]) -> Blame:
     row = CAUSES.get(cause)
     summary = row.summary if row else "A gate failed in an episode that completed."
     return Blame(payload["owner"], cause, summary, payload["is_stop"], payload["count"])
+
+
+def _served_by(payload: Mapping[str, Json]) -> tuple[str, str, int]:
+    if payload["is_rest"]:
+        return "further servers", "-", payload["responses"]
+    return (
+        payload["server"] or "does not say",
+        payload["served_model"] or "does not say",
+        payload["responses"],
+    )
 
 
 def _ratio(payload: Mapping[str, Json]) -> Ratio:

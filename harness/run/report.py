@@ -87,6 +87,7 @@ def _candidate(one: ScoredCandidate) -> dict[str, Json]:
         },
         "success_bounds": aggregate.success_bounds.semantic_payload(),
         "companions": aggregate.companions.semantic_payload(),
+        "served_by": [each.semantic_payload() for each in one.served_by],
         "gates": [gate.semantic_payload() for gate in aggregate.gates],
         "ledger": [entry.semantic_payload() for entry in aggregate.ledger],
         "stops_by_cause": aggregate.stops_by_cause,

@@ -21,6 +21,7 @@ from harness.scoring.aggregate import Aggregate, Aggregator, RunIdentity
 from harness.scoring.reading import ScorableTask
 from harness.scoring.records import TaskScore
 from harness.scoring.score import score_episode
+from harness.stats.servers import ServedBy, Servers
 from harness.stats.slices import SliceCount, Slices
 
 TakeRow = Callable[[TaskRow], None]
@@ -43,6 +44,7 @@ class ScoredCandidate:
 
     aggregate: Aggregate
     slices: tuple[SliceCount, ...]
+    served_by: tuple[ServedBy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ScoredEpisode:
     spec: TaskSpec
     score: TaskScore
     row: TaskRow
+    servers: tuple[tuple[str | None, str | None], ...]
+    """Server and served model of each received completion."""
 
 
 def score_run(evidence: Evidence, take_row: TakeRow) -> tuple[ScoredCandidate, ...]:
@@ -88,7 +92,12 @@ def score_recorded(
     try:
         recorded = concluded(evidence.episode(endpoint, task, trial))
         score = _score(evidence, recorded)
-        return ScoredEpisode(task.spec, score, _row(score, recorded))
+        servers = tuple(
+            (outcome.response.server, outcome.response.served_model)
+            for outcome in recorded.outcomes
+            if outcome.response is not None
+        )
+        return ScoredEpisode(task.spec, score, _row(score, recorded), servers)
     except UNREADABLE as error:
         raise unreadable(f"task {task.spec.task_id}, trial {trial}", error) from error
 
@@ -101,6 +110,7 @@ class CandidateTally:
         self._trials = evidence.plan.header.trials
         self._aggregator: Aggregator | None = None
         self._slices = Slices()
+        self._servers = Servers()
 
     def add(self, scored: ScoredEpisode) -> None:
         """Add the next score; raise ScoringError for any other one."""
@@ -119,6 +129,8 @@ class CandidateTally:
             success=score.task_success,
             stop=score.non_candidate_stop,
         )
+        for server, served_model in scored.servers:
+            self._servers.add(server, served_model)
 
     def result(self) -> ScoredCandidate:
         """Return the candidate's counts; raise EvidenceError for an empty plan."""
@@ -130,7 +142,9 @@ class CandidateTally:
                 expected="at least one task for each candidate",
                 recovery="use the file that the run wrote",
             )
-        return ScoredCandidate(self._aggregator.result(), self._slices.result())
+        return ScoredCandidate(
+            self._aggregator.result(), self._slices.result(), self._servers.result()
+        )
 
 
 def unreadable(where: str, error: Exception) -> EvidenceError:

@@ -83,3 +83,12 @@ def test_no_run_holds_a_stop_that_was_credited(drilled):
             r.non_candidate_stop for r in rows
         )
         assert candidate["task_count"] == len(rows)
+
+
+def test_report_shows_who_answered(drilled):
+    report = json.loads((drilled.round_folder(0) / "eval_report.json").read_text())
+
+    served = report["candidates"][0]["served_by"]
+    assert served[0]["server"].startswith("fairtrial-drill; control-")
+    assert served[0]["served_model"] == "gold"
+    assert served[0]["responses"] > 0

@@ -108,3 +108,17 @@ def test_text_stays_within_the_width():
 
 def test_names_cannot_move_the_cursor():
     assert "\x1b" not in render_run(report(candidate("a\x1b[2Jb")), "\x1b[H")
+
+
+def test_servers_are_shown_beside_the_score():
+    told = {"server": "vLLM/0.9; fp_1", "served_model": "m", "responses": 5}
+    silent = {"server": None, "served_model": None, "responses": 2}
+    rest = {"server": None, "served_model": None, "responses": 1, "is_rest": True}
+    served = [{**told, "is_rest": False}, {**silent, "is_rest": False}, rest]
+
+    text = render_run(report(candidate("gold", served_by=served)), "out")
+
+    section = text.split("Who answered", 1)[1]
+    assert "vLLM/0.9; fp_1" in section
+    assert "does not say" in section
+    assert "further servers" in section
