@@ -63,7 +63,7 @@ def plain_check(node: Json) -> Check | None:
     for build in (_members, _items):
         if not build(node, checks):
             return None
-    checks += [_bound(keyword, node[keyword]) for keyword in _BOUNDS if keyword in node]
+    checks += [_bound(keyword, node[keyword]) for keyword in BOUNDS if keyword in node]
     if "pattern" in node:
         checks.append(_pattern(node["pattern"]))
     return checks[0] if len(checks) == 1 else _all(tuple(checks))
@@ -161,7 +161,7 @@ def _is_number(value: Json) -> bool:
     return type(value) in (int, float)
 
 
-_BOUNDS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
+BOUNDS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
     "minLength": lambda value, bound: type(value) is not str or len(value) >= bound,
     "maxLength": lambda value, bound: type(value) is not str or len(value) <= bound,
     "minItems": lambda value, bound: type(value) is not list or len(value) >= bound,
@@ -172,10 +172,11 @@ _BOUNDS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
     "exclusiveMinimum": lambda value, bound: not (_is_number(value) and value <= bound),
     "exclusiveMaximum": lambda value, bound: not (_is_number(value) and value >= bound),
 }
+"""Keywords of one number, by whether a value keeps to it."""
 
 
 def _bound(keyword: str, bound: Json) -> Check:
-    holds = _BOUNDS[keyword]
+    holds = BOUNDS[keyword]
     return lambda value: holds(value, bound)
 
 
