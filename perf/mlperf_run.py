@@ -35,6 +35,10 @@ def _calls(number: int) -> list[dict[str, object]]:
     return [{"id": f"call_{number}", "type": "function", "function": function}]
 
 
+def _uuid(number: int) -> str:
+    return hashlib.md5(str(number).encode()).hexdigest()
+
+
 def _name(conversation: int) -> str:
     if conversation % 5 == 4:
         return f"sim_{conversation}"
@@ -76,7 +80,8 @@ def write_run(folder: Path, turns: int) -> None:
         for number in range(turns):
             for event in _events(number):
                 print(json.dumps(event, separators=(",", ":")), file=events)
-    (folder / "sample_idx_map.json").write_text('{"performance":{}}', encoding="ascii")
+    index_map = {"performance": {_uuid(number): number for number in range(turns)}}
+    (folder / "sample_idx_map.json").write_text(json.dumps(index_map), encoding="ascii")
 
 
 def _client(conversation: int, turn: int) -> dict[str, object]:
@@ -92,7 +97,7 @@ def _events(number: int) -> list[dict[str, object]]:
     suffix = f"__repeat_{repeat + 1}" if repeat else ""
     place = {
         "timestamp_ns": 1_000_000 + number,
-        "sample_uuid": hashlib.md5(str(number).encode()).hexdigest(),
+        "sample_uuid": _uuid(number),
         "conversation_id": _name(conversation) + suffix,
         "turn": 2 * turn + 1,
     }

@@ -17,6 +17,7 @@ from harness.errors import ScoringError, UsageError
 from harness.predictions.indented_json import document
 from harness.predictions.json_lines import require_file
 from harness.predictions.mlperf_dataset import read_dataset
+from harness.predictions.mlperf_index_map import IndexMapError, index_map_keys
 from harness.predictions.mlperf_log import read_log
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.scoring.mlperf_agentic.aggregate import (
@@ -27,7 +28,6 @@ from harness.scoring.mlperf_agentic.aggregate import (
     score_run,
 )
 from harness.scoring.mlperf_agentic.diagnostics import diagnostics, unanswered_rows
-from harness.strict_json import StrictJsonError, decode_document
 
 EVENTS: Final = "events.jsonl"
 INDEX_MAP: Final = "sample_idx_map.json"
@@ -107,13 +107,13 @@ def _member(report: Path, name: str) -> Path:
 
 def _check_index_map(path: Path, dataset_name: str) -> None:
     try:
-        index_map = decode_document(path.read_bytes())
-    except StrictJsonError as error:
+        names = index_map_keys(path)
+    except IndexMapError as error:
         raise _refused(path, f"{INDEX_MAP} is no JSON", str(error)) from None
-    if not isinstance(index_map, dict) or dataset_name not in index_map:
-        named = sorted(index_map) if isinstance(index_map, dict) else "no object"
+    if dataset_name not in names:
+        listed = ", ".join(names) or "none"
         raise _refused(
-            path, f"{INDEX_MAP} does not know the data set", f"{named}", dataset_name
+            path, f"{INDEX_MAP} does not know the data set", listed, dataset_name
         )
 
 
