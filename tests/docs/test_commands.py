@@ -12,6 +12,8 @@ from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
 SCENARIOS = {
     "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
     "config": ["docs/how-to/write-a-config.md"],
+    "doctor": ["docs/how-to/check-an-endpoint.md"],
+    "drill": ["docs/how-to/run-the-drill.md"],
     "action-ir": ["docs/reference/contracts/action-ir.md"],
     "mlperf-agentic": ["docs/reference/contracts/mlperf-agentic.md"],
 }
