@@ -75,6 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = IDLE_S
     disable_nagle_algorithm = True
+    error_content_type = "application/json"
+    error_message_format = '{"error":{"code":"http","message":"%(message)s"}}'
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (inherited)

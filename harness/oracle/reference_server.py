@@ -15,8 +15,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
@@ -29,7 +29,7 @@ from harness.benchmark.endpoint_config import ATTESTATION, PROTOCOL
 from harness.benchmark.pack import Pack, load_pack
 from harness.canonical import Json, hash_bytes
 from harness.causes import exit_status
-from harness.errors import FairtrialError, PackError, UsageError
+from harness.errors import FairtrialError, PackError, UsageError, first_own
 from harness.oracle.contracts import (
     IsolationLevel,
     OracleFault,
@@ -89,32 +89,42 @@ async def serve_pack(
         deadlines=serving.deadlines,
         limits=serving.limits,
     )
-    async with host, BlockingPortal() as portal:
-        oracle = ReferenceOracle(
-            pack,
-            host,
-            conformance=serving.conformance,
-            lifetime_s=serving.lifetime_s,
-            log=log,
-        )
-        server = https_server(
-            lambda *request: portal.call(oracle.answer, *request),
-            address=serving.address,
-            port=serving.port,
-            certificate=serving.certificate,
-            key=serving.key,
-            bearer_token=serving.bearer_token,
-        )
-        with ExitStack() as stack:
-            try:
-                port = stack.enter_context(server)
-            except OSError as error:
-                raise _cannot_listen(serving, error) from None
-            try:
+    try:
+        async with host, BlockingPortal() as portal:
+            oracle = ReferenceOracle(
+                pack,
+                host,
+                conformance=serving.conformance,
+                lifetime_s=serving.lifetime_s,
+                log=log,
+            )
+            with _listening(serving, portal, oracle) as port:
                 yield f"https://{serving.address}:{port}"
-            finally:
                 with anyio.CancelScope(shield=True):
                     await oracle.end()
+    except BaseExceptionGroup as failures:
+        # The portal is a task group, and puts what passes through it into one.
+        raise first_own(failures) from None
+
+
+@contextmanager
+def _listening(
+    serving: Serving, portal: BlockingPortal, oracle: ReferenceOracle
+) -> Iterator[int]:
+    server = https_server(
+        lambda *request: portal.call(oracle.answer, *request),
+        address=serving.address,
+        port=serving.port,
+        certificate=serving.certificate,
+        key=serving.key,
+        bearer_token=serving.bearer_token,
+    )
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(server)
+        except OSError as error:
+            raise _cannot_listen(serving, error) from None
+        yield port
 
 
 def _cannot_listen(serving: Serving, error: OSError) -> UsageError:
