@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ def _payload(scored: ScoredRun) -> dict[str, Json]:
         "headline": scored.diagnostics["headline"],
         "answered_only": scored.diagnostics["answered_only"],
         "inputs": scored.diagnostics["inputs"],
+        "unidata_version": unicodedata.unidata_version,
     }
 
 

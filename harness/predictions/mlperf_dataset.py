@@ -25,7 +25,7 @@ from harness.scoring.mlperf_agentic.recorded import Recorded
 from harness.strict_json import is_past_parser_depth
 
 _METADATA: Final = "dataset_metadata"
-_SHOWN: Final = 20
+_SHOWN: Final = 10
 """Violations that one refusal lists; reading stops there."""
 _PARQUET: Final = b"PAR1"
 

@@ -176,4 +176,4 @@ def test_long_list_of_problems_is_cut(tmp_path, role):
     with pytest.raises(ScoringError) as refusal:
         read_dataset(write(tmp_path, rows))
 
-    assert len(refusal.value.violations) == 20
+    assert len(refusal.value.violations) == 10
