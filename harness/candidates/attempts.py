@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from harness.candidates.credential import Credential
-from harness.candidates.delivery import Delivered, Undelivered
+from harness.candidates.delivered import Delivered, Undelivered
 from harness.candidates.wire import Classification, no_response
 from harness.canonical import hash_bytes
 from harness.evidence.episode import Attempt, CallStatus, CandidateResponse

@@ -21,7 +21,8 @@ import httpx
 from harness.candidates.attempts import attempt_of, interrupted_attempt, response_of
 from harness.candidates.candidate import Recorder
 from harness.candidates.credential import Credential
-from harness.candidates.delivery import Delivered, Mailbox, Undelivered
+from harness.candidates.delivered import Delivered, Undelivered
+from harness.candidates.delivery import Mailbox
 from harness.candidates.request import Endpoint, PreparedRequest, checked_extensions
 from harness.candidates.retry_timing import backoff_s
 from harness.candidates.wire import Classification, classify, credential_echoed

@@ -7,8 +7,6 @@ Content codings are undone here for both, since a cut stream has to be an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import httpx
 
 from harness.candidates.content_coding import (
@@ -17,6 +15,7 @@ from harness.candidates.content_coding import (
     decode_content,
 )
 from harness.candidates.credential import Credential
+from harness.candidates.delivered import Delivered, Undelivered
 from harness.candidates.transport import CutResponse, HttpTransport, OversizeBody
 from harness.candidates.wire import (
     BODY_CAP_BYTES,
@@ -32,26 +31,6 @@ _HEADERS = (
     (b"accept-encoding", b"gzip, deflate"),
     (b"user-agent", b"fairtrial"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """A complete response, its content coding undone."""
-
-    status: int
-    headers: dict[str, str]
-    """Lower-case names; a repeated header is joined with commas."""
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Undelivered:
-    """No complete response."""
-
-    classification: Classification
-    status: int | None
-    partial: bytes
-    """What had arrived of the body: crash evidence, never an answer."""
 
 
 class Mailbox:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from harness.candidates.attempts import response_of
-from harness.candidates.delivery import Delivered
+from harness.candidates.delivered import Delivered
 from harness.candidates.wire import classify
 from harness.errors import EvidenceError
 from harness.evidence.episode import Attempt, Outcome

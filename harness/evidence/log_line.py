@@ -157,10 +157,12 @@ def encode_line(
     return line, digest.digest()
 
 
-def decode_line(log: LogFormat, line: bytes, sequence: int, offset: int) -> Entry:
+def decode_line(
+    log: LogFormat, line: bytes, sequence: int | None, offset: int
+) -> Entry:
     """Verify one line without its newline; raise LineError.
 
-    `sequence` is the number that the line must have.
+    `sequence` is the number that the line must have, None for any.
     """
     if not line:
         raise LineError("the line is empty")
@@ -186,15 +188,15 @@ def decode_line(log: LogFormat, line: bytes, sequence: int, offset: int) -> Entr
             f"record_hash is sha256:{stated.decode('ascii', 'replace')}, and the record"
             f" hashes to sha256:{digest.hexdigest()}"
         )
-    if int(tail["sequence"]) != sequence:
+    own = int(tail["sequence"])
+    if sequence is not None and own != sequence:
         raise LineError(
-            f"the record has sequence {int(tail['sequence'])}, so a record was"
-            " removed, moved or repeated"
+            f"the record has sequence {own}, so a record was removed, moved or repeated"
         )
     number = head.groupdict().get("number")
     return Entry(
         log,
-        sequence,
+        own,
         offset,
         tail["type"].decode(),
         tail["key"].decode(),

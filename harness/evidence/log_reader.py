@@ -2,8 +2,8 @@
 
 A log is read through a window of a file: the whole file, or a stretch of a bundle.
 Each line is verified when it is first met and again when it is read back. Memory is
-about 40 bytes a record: its offset, its place in the key index, nothing of the
-payload.
+about 40 bytes a record: its offset, its place in the key index, whether it was used;
+nothing of the payload.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class LogReader:
         self._begin = begin
         """Where the log begins in its file."""
         self._offsets = array("Q")
+        self._used = bytearray()
+        """For each record 1 once it was read back."""
         self._end = 0
         self._merkle = MerkleTree()
         self._digest = hashlib.sha256()
@@ -58,6 +60,7 @@ class LogReader:
     ) -> None:
         kind = self.format.record_types.index(record_type)
         self._offsets.append(self._end)
+        self._used.append(0)
         self.index.add(key, kind, number or 0)
         self._merkle.add(digest)
         self._digest.update(line)
@@ -91,6 +94,7 @@ class LogReader:
         if len(line) != size:
             reason = "the file shrank while it was open"
             raise damage(self.format, record + 1, offset, reason)
+        self._used[record] = 1
         return self._decode(line[:-1], record, offset)
 
     def _decode(self, line: bytes, record: int, offset: int) -> Entry:
@@ -117,6 +121,19 @@ class LogReader:
         """Yield all records written so far, in order, verified again."""
         for record in range(len(self._offsets)):
             yield self.entry(record)
+
+    def forget_use(self) -> None:
+        """Count use from here on."""
+        self._used = bytearray(len(self._used))
+
+    def used(self) -> dict[str, int]:
+        """Return how many records of each type were read back."""
+        counts = dict.fromkeys(self.format.record_types, 0)
+        for record, flag in enumerate(self._used):
+            if flag:
+                kind = self.index.record_type(record)
+                counts[self.format.record_types[kind]] += 1
+        return counts
 
     def close(self) -> None:
         """Close the file; closing twice is allowed."""

@@ -69,7 +69,12 @@ class RecordedEpisode:
     task: ScorableTask
     episode: Episode
     outcomes: tuple[Outcome, ...]
-    attempts: tuple[Attempt, ...]
+    attempts_by_turn: tuple[tuple[Attempt, ...], ...]
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """All exchanges of the episode, turn by turn."""
+        return tuple(each for turn in self.attempts_by_turn for each in turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +122,12 @@ class Evidence:
                 for turn in episode.turns
             )
         _require_same(episode, outcomes)
-        attempts = tuple(
-            attempt
-            for turn in episode.turns
-            for attempt in self.candidate_log.attempts_of(turn.request_hash)
-        )
+        attempts = tuple([self.attempts_of(t.request_hash) for t in episode.turns])
         return RecordedEpisode(task, episode, outcomes, attempts)
+
+    def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
+        """Return the recorded exchanges of one request."""
+        return self.candidate_log.attempts_of(request_hash)
 
     def _whole_episode(self, log: EpisodeRecords, request: EpisodeRequest) -> Episode:
         episode = log.lookup(episode_key(self.config, request))
