@@ -108,6 +108,7 @@ def contain_host(wanted: Containment) -> dict[str, Any]:
 
 def _confine(wanted: Containment, level: str) -> dict[str, Any]:
     denied = seccomp.HOST_OF_NAMESPACES if level == "namespaces" else seccomp.CONFINED
+    denied += landlock.left_open()
     try:
         rules = landlock.restrict(wanted["readable"], wanted["scratch"])
     except landlock.LandlockError as error:

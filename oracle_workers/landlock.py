@@ -21,6 +21,7 @@ _READ_DIR = 1 << 3
 _MAKE_CHAR = 1 << 6
 _MAKE_BLOCK = 1 << 11
 _TRUNCATE = 1 << 14
+_ABI_OF_TRUNCATE = 3
 
 _HANDLED_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
 _HANDLED_FROM_5 = (1 << 16) - 1
@@ -45,6 +46,11 @@ def abi() -> int:
         return syscalls.call("landlock_create_ruleset", 0, 0, _QUERY_VERSION)
     except OSError:
         return 0
+
+
+def left_open() -> tuple[str, ...]:
+    """Name the system calls that this kernel's file rules do not cover yet."""
+    return () if abi() >= _ABI_OF_TRUNCATE else ("truncate",)
 
 
 def restrict(

@@ -2,9 +2,11 @@
 
 Every `socket` is refused whatever its family, since a Unix socket of another program
 is a way out as well; a `socketpair` of that family stays, and no socket that was
-passed in can be turned to another address. Limits and priorities can be set for the
-caller alone, since the kernel lets one user's processes set them for each other.
-Foreign call conventions (x32, another architecture) are refused whole.
+passed in can be turned to another address. What file rules leave open (owners,
+attributes, watching) is refused, and modes and dates stay as they are. Limits and
+priorities can be set for the caller alone, since the kernel lets one user's processes
+set them for each other. Foreign call conventions (x32, another architecture) are
+refused whole.
 """
 
 from __future__ import annotations
@@ -74,6 +76,23 @@ _ALWAYS = (
     "clock_adjtime",
     "sethostname",
     "setdomainname",
+    "chown",
+    "lchown",
+    "fchownat",
+    "setxattr",
+    "lsetxattr",
+    "setxattrat",
+    "removexattr",
+    "lremovexattr",
+    "removexattrat",
+    "file_setattr",
+    "inotify_init",
+    "inotify_init1",
+    "inotify_add_watch",
+    "shmget",
+    "semget",
+    "msgget",
+    "mq_open",
 )
 CONFINED = (*_ALWAYS, "setns", "unshare")
 """What pack code may not call."""
@@ -82,6 +101,17 @@ HOST_OF_NAMESPACES = _ALWAYS
 RELAY = tuple(name for name in CONFINED if name not in ("socket", "connect", "bind"))
 """What a relay may not call; name lookups bind a socket to ask about addresses."""
 
+IGNORED = (
+    "chmod",
+    "fchmodat",
+    "fchmodat2",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+)
+"""Answered as if done. File rules leave modes and dates of every file open, and a
+refusal would break the copying of files in a pack's own folder."""
 _ON_SELF_ONLY = (
     "prlimit64",
     "sched_setaffinity",
@@ -100,6 +130,7 @@ _RETURN = 0x06
 _ALLOW = 0x7FFF0000
 _KILL_PROCESS = 0x80000000
 _REFUSE = 0x00050000 | errno.EPERM
+_IGNORE = 0x00050000
 _UNKNOWN_CALL = 0x00050000 | errno.ENOSYS
 _OFFSET_NUMBER = 0
 _OFFSET_ARCHITECTURE = 4
@@ -149,6 +180,10 @@ def program(denied: tuple[str, ...]) -> bytes:
         number = syscalls.number(name)
         if number is not None:
             steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _REFUSE)]
+    for name in IGNORED:
+        number = syscalls.number(name)
+        if number is not None:
+            steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _IGNORE)]
     steps += _on_self_only()
     # glibc falls back to `clone`, whose flags can be seen.
     steps += [

@@ -110,9 +110,12 @@ class Outside:
         """Bring back what `seen` returned."""
         for path in set(self.seen()) - set(before):
             Path(path).unlink()
-        for path, content in before.items():
-            if isinstance(content, bytes):
-                Path(path).write_bytes(content)
+        for path, state in before.items():
+            if isinstance(state, File):
+                Path(path).touch()
+                Path(path).chmod(state.mode)
+                Path(path).write_bytes(state.content)
+                os.utime(path, ns=(state.changed_ns, state.changed_ns))
         self.memory.unlink(missing_ok=True)
         _remove_segment()
 
@@ -121,11 +124,24 @@ class Outside:
             each.close()
 
 
+@dataclass(frozen=True)
+class File:
+    """What a file holds, its mode, and the date of its last change."""
+
+    content: bytes
+    mode: int
+    changed_ns: int
+
+
 def files(root):
-    """Yield name and content of every file below a folder."""
+    """Yield name and state of every file below a folder."""
     for path in sorted(root.rglob("*")):
         if path.is_file():
-            yield str(path), path.read_bytes()
+            facts = path.stat()
+            # A test of root reads in spite of the mode, others do not.
+            readable = os.access(path, os.R_OK)
+            content = path.read_bytes() if readable else b""
+            yield str(path), File(content, facts.st_mode, facts.st_mtime_ns)
 
 
 class suppress_long_names:  # noqa: N801 - a context manager
