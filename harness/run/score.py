@@ -7,7 +7,7 @@ one at a time; memory holds one of them and one hash for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,11 +51,21 @@ class ScoredCandidate:
 class ScoredEpisode:
     """One episode with its verdict."""
 
-    spec: TaskSpec
+    recorded: RecordedEpisode
     score: TaskScore
     row: TaskRow
-    servers: tuple[tuple[str | None, str | None], ...]
-    """Server and served model of each received completion."""
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The task that was asked."""
+        return self.recorded.task.spec
+
+    @property
+    def servers(self) -> Iterator[tuple[str | None, str | None]]:
+        """Server and served model of each received completion."""
+        for outcome in self.recorded.outcomes:
+            if outcome.response is not None:
+                yield outcome.response.server, outcome.response.served_model
 
 
 def score_run(evidence: Evidence, take_row: TakeRow) -> tuple[ScoredCandidate, ...]:
@@ -92,12 +102,7 @@ def score_recorded(
     try:
         recorded = concluded(evidence.episode(endpoint, task, trial))
         score = _score(evidence, recorded)
-        servers = tuple(
-            (outcome.response.server, outcome.response.served_model)
-            for outcome in recorded.outcomes
-            if outcome.response is not None
-        )
-        return ScoredEpisode(task.spec, score, _row(score, recorded), servers)
+        return ScoredEpisode(recorded, score, _row(score, recorded))
     except UNREADABLE as error:
         raise unreadable(f"task {task.spec.task_id}, trial {trial}", error) from error
 
