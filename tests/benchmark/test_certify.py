@@ -5,11 +5,14 @@ import json
 import anyio
 import pytest
 
-from harness.benchmark.certification import CHECKS
+from harness.benchmark.certification import CHECKS, checks_of
 from harness.benchmark.certify import certify
-from harness.benchmark.never_returns import hanging_tool_problem
+from harness.benchmark.never_returns import (
+    hanging_endpoint_problem,
+    hanging_tool_problem,
+)
 from harness.benchmark.templates import expand
-from harness.errors import OracleError
+from harness.errors import OracleError, UsageError
 from tests.benchmark.shop import (
     ASSERTIONS,
     BACKEND,
@@ -193,17 +196,48 @@ def test_hanging_tool_is_killed():
     assert anyio.run(hanging_tool_problem, oracle()) == ""
 
 
-def test_endpoint_pack_says_that_it_comes_later(tmp_path):
+def _endpoint(port, **more):
     config = {
         "protocol_version": "bfcl-oracle-http-v1",
-        "base_url": "https://oracle.example",
+        "base_url": f"https://127.0.0.1:{port}",
         "expected": {
             "oracle_id": "o",
             "oracle_version": "1",
             "content_digest": "sha256:" + "0" * 64,
         },
+        **more,
     }
-    files = {"backend.py": None, "endpoint_config.yaml": json.dumps(config)}
+    return {"backend.py": None, "endpoint_config.yaml": json.dumps(config)}
 
-    with pytest.raises(OracleError, match="HTTP endpoint"):
-        _certified(loaded(tmp_path, files=files))
+
+def test_endpoint_that_does_not_answer_is_no_verdict(tmp_path):
+    with pytest.raises(OracleError, match="Connection refused") as caught:
+        _certified(loaded(tmp_path, files=_endpoint(1)))
+
+    assert caught.value.code == "eval_oracle_session_failed"
+
+
+def test_credential_without_a_policy_is_no_verdict(tmp_path, monkeypatch):
+    monkeypatch.delenv("BFCL_ENDPOINT_CREDENTIAL_POLICY", raising=False)
+    auth = {"bearer_token_env": "ORACLE_TOKEN"}
+
+    with pytest.raises(UsageError) as caught:
+        _certified(loaded(tmp_path, files=_endpoint(1, auth=auth)))
+
+    assert caught.value.code == "eval_oracle_credentials_refused"
+
+
+def test_endpoint_that_never_answers_is_killed_in_time():
+    assert anyio.run(hanging_endpoint_problem, oracle()) == ""
+
+
+def test_endpoint_pack_has_two_checks_of_its_own(tmp_path):
+    local = loaded(tmp_path / "local", template())
+    remote = loaded(tmp_path / "remote", template(), files=_endpoint(1))
+
+    assert list(checks_of(local)) == list(CHECKS)
+    assert list(checks_of(remote)) == [
+        *CHECKS,
+        "endpoint_identity",
+        "endpoint_attestation",
+    ]
