@@ -12,6 +12,7 @@ from html import escape
 from typing import Final
 
 from harness.canonical import Json
+from harness.report.publication import reason_in_words
 from harness.report.run_summary import could_be
 from harness.report.run_view import CandidateView, Ratio, RunView, view_run
 from harness.report.terminal import visible
@@ -107,7 +108,9 @@ def _row_header(value: object) -> str:
 def _publication(view: RunView) -> str:
     if view.publication_allowed:
         return '<div class="state allowed"><p>Publication is allowed.</p></div>'
-    reasons = "".join(f"<li>{_text(r)}</li>" for r in view.non_publication_reasons)
+    reasons = "".join(
+        f"<li>{_text(reason_in_words(r))}</li>" for r in view.non_publication_reasons
+    )
     return (
         f'<div class="state"><p>Publication is not allowed:</p><ul>{reasons}</ul></div>'
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.canonical import Json
+from harness.report.publication import reason_in_words
 from harness.report.run_view import CandidateView, RunView, view_run
 from harness.report.terminal import table, visible, wrap
 
@@ -129,7 +130,7 @@ def _publication(view: RunView, width: int) -> str:
     if view.publication_allowed:
         return "Publication: allowed"
     lines = [
-        "\n    ".join(wrap(visible(reason), max(width - 4, 1)))
+        "\n    ".join(wrap(visible(reason_in_words(reason)), max(width - 4, 1)))
         for reason in view.non_publication_reasons
     ]
     return "\n  - ".join(["Publication: not allowed", *lines])

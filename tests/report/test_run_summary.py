@@ -69,7 +69,8 @@ def test_refused_publication_lists_every_reason():
     )
 
     assert (
-        "Publication: not allowed\n  - stops.share_over_cap\n  - policy.debug\n"
+        "Publication: not allowed\n  - stops.share_over_cap: too many episodes stopped "
+        "for a score to stand\n  - policy.debug\n"
         in render_run(payload, "out")
     )
 
