@@ -11,16 +11,12 @@ cannot be known from an episode, so they stay stops.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from harness.causes import CAUSES, Attribution, Cause, episode_cause
 from harness.conversation.task import ScoringPolicy
 from harness.evidence.episode import Episode, EpisodeStatus
+from harness.scoring.first_response import BROKEN_200
 from harness.scoring.refusal import evidence_mismatch
-
-_BROKEN_200: Final = frozenset(
-    {"envelope_malformed", "multiple_choices", "oversize_body"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ def book(episode: Episode, policy: ScoringPolicy) -> Booking:
     if (
         policy.attribution == "strict-002"
         and episode.status == "candidate_call_failed"
-        and episode.cause_detail in _BROKEN_200
+        and episode.cause_detail in BROKEN_200
     ):
         cause = CAUSES["episode.malformed_response"]
         return Booking("malformed_response", cause, rebooked=True)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from harness.conversation.dependencies import substitute
 from harness.conversation.matching import CallMatch, TurnMatch, match_turn
-from harness.conversation.script import ScriptedTurn
+from harness.conversation.script import ScriptedCall, ScriptedTurn
 from harness.conversation.task import ExecutablePart, ScoringPolicy, TaskSpec
 from harness.evidence.episode import Episode, ExecutionEvidence, ObservedTurn
 from harness.json_schema import ToolCatalog, compile_tools
@@ -148,6 +148,16 @@ def _state(observed: ObservedTurn | None, booking: Booking) -> TurnState:
     return "unanswered"
 
 
+def expected_calls(
+    scripted: ScriptedTurn, episode: Episode, task: ScorableTask
+) -> tuple[ScriptedCall, ...]:
+    """Return a turn's gold calls with the resolved live values put in."""
+    part, execution = task.spec.executable, episode.execution
+    if part is None or execution is None or not part.dependencies:
+        return scripted.calls
+    return substitute(scripted.calls, part.dependencies, execution.dependencies)
+
+
 def _match(
     scripted: ScriptedTurn,
     observed: ObservedTurn,
@@ -156,13 +166,9 @@ def _match(
     policy: ScoringPolicy,
     issued: tuple[str, ...],
 ) -> TurnMatch:
-    expected = scripted.calls
-    part, execution = task.spec.executable, episode.execution
-    if part is not None and execution is not None and part.dependencies:
-        expected = substitute(expected, part.dependencies, execution.dependencies)
     return match_turn(
         scripted,
-        expected,
+        expected_calls(scripted, episode, task),
         text=observed.text,
         tool_calls=observed.tool_calls,
         incomplete=observed.wire_class in ("truncated", "content_filter"),

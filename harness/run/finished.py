@@ -1,0 +1,69 @@
+"""A finished run opened for another reading: its evidence, bound to its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.canonical import Json, hash_file
+from harness.errors import ArtifactError, EvidenceError
+from harness.evidence.artifacts import read_json_artifact
+from harness.evidence.folder import FolderState, RunFolder
+from harness.evidence.manifest import MANIFEST_FILE, evidence_root
+from harness.run.recorded import RunEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A finished run, open for reading."""
+
+    folder: RunFolder
+    evidence: RunEvidence
+    manifest: dict[str, Json]
+    manifest_hash: str
+    """Content hash of the manifest, which names every file of the run."""
+
+
+@contextmanager
+def open_finished(path: Path) -> Iterator[OpenRun]:
+    """Open a finished run.
+
+    Raises ArtifactError for a folder without a finished run, EvidenceError where the
+    evidence is damaged or is not what the manifest commits to.
+    """
+    folder = RunFolder(path)
+    state = folder.state()
+    if state is not FolderState.FINISHED:
+        raise _refusal(path, state)
+    manifest = read_json_artifact(folder.manifest)
+    with RunEvidence(path) as evidence:
+        roots = {name: file.root for name, file in evidence.files().items()}
+        root = evidence_root(roots)
+        if root != manifest["merkle_root"]:
+            raise EvidenceError(
+                "eval_evidence_invalid",
+                "the evidence is not what the manifest commits to",
+                where=f"{MANIFEST_FILE}, merkle_root",
+                expected=str(manifest["merkle_root"]),
+                actual=root,
+                recovery="bring back an intact copy of the run folder",
+            )
+        yield OpenRun(folder, evidence, manifest, hash_file(folder.manifest))
+
+
+def _refusal(path: Path, state: FolderState) -> ArtifactError:
+    unfinished = state is FolderState.UNFINISHED
+    return ArtifactError(
+        "eval_run_unfinished" if unfinished else "eval_artifact_invalid",
+        "the folder holds an unfinished run"
+        if unfinished
+        else "there is no run in this folder",
+        where=path.name,
+        expected=f"a folder with {MANIFEST_FILE}",
+        actual=state.value,
+        recovery="finish it with `fairtrial run CONFIG --resume`"
+        if unfinished
+        else "name the output folder of a finished run",
+    )
