@@ -125,9 +125,9 @@ def read_labels(path: Path) -> list[str]:
 
 def read_answers(path: Path, gold_type: type) -> Iterator[AnswerRow]:
     """Yield the rows of a file; raise EvidenceError or AnswerRowError."""
-    ids = RowIds()
+    ids, name = RowIds(), path.name
     for number, payload in enumerate(read_rows(path), 1):
-        where = f"{path.name}:{number}"
+        where = f"{name}:{number}"
         row = answer_row(payload, gold_type, where=where)
         ids.add(row, where=where)
         yield row

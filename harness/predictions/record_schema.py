@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from harness.canonical import Json
 from harness.errors import UsageError, Violation
-from harness.scoring.json_record.plain_schema import plain_check
+from harness.scoring.json_record.plain_schema import Check, plain_check
 from harness.scoring.json_record.record import SchemaVerdict
 from harness.scoring.json_record.recursion import is_nested_deeper, room_to_recurse
 
@@ -55,7 +55,11 @@ class CompiledSchema:
         self._document = document
         self._validator = validator
         self._failures = failures
-        self._check = plain_check(document)
+        self._check = (
+            self._by_library(document)
+            if _moves_references(document)
+            else plain_check(document, self._by_library)
+        )
 
     @property
     def document(self) -> Json:
@@ -64,16 +68,26 @@ class CompiledSchema:
 
     def judge(self, value: Json) -> SchemaVerdict:
         """Say whether a value satisfies the schema; never raises."""
-        if self._check is not None:
-            return "valid" if self._check(value) else "invalid"
-        return self.judge_by_library(value)
-
-    def judge_by_library(self, value: Json) -> SchemaVerdict:
-        """Judge the long way, which every schema has."""
         try:
-            return "valid" if self._validator.is_valid(value) else "invalid"
+            return "valid" if self._check(value) else "invalid"
         except self._failures:
             return "undecided"
+
+    def judge_by_library(self, value: Json) -> SchemaVerdict:
+        """Judge the long way alone."""
+        try:
+            return "valid" if self._by_library(self._document)(value) else "invalid"
+        except self._failures:
+            return "undecided"
+
+    def _by_library(self, node: Json) -> Check:
+        validator = self._validator.evolve(schema=node)
+
+        def check(value: Json) -> bool:
+            with room_to_recurse():
+                return bool(validator.is_valid(value))
+
+        return check
 
 
 def compile_schema(document: Json, *, where: str = "$") -> CompiledSchema:
@@ -107,6 +121,20 @@ def compile_schema(document: Json, *, where: str = "$") -> CompiledSchema:
     return CompiledSchema(
         document, validator, (*_DEFECTS, _EndlessError, UnknownType, Unresolvable)
     )
+
+
+def _moves_references(document: Json) -> bool:
+    """Tell whether a reference may mean another place below than at the root."""
+    waiting = [document]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "$dynamicRef" in node or ("$id" in node and node is not document):
+                return True
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return False
 
 
 def unusable_schema(problems: list[tuple[str, str]]) -> UsageError:

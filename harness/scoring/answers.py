@@ -78,29 +78,39 @@ def answer_row(
     `finish_reason` may be absent, `raw` may not: a row without it does not say
     whether inference failed. Raises AnswerRowError.
     """
+    reason = payload.get("finish_reason")
+    if (
+        "raw" in payload
+        and isinstance(payload.get("id"), str)
+        and isinstance(payload.get("gold"), gold_type)
+        and isinstance(reason, str | None)
+    ):
+        return AnswerRow(payload["id"], payload["gold"], payload["raw"], reason)
+    raise _row_problem(payload, gold_type, where)
+
+
+def _row_problem(
+    payload: Mapping[str, Json], gold_type: type, where: str
+) -> AnswerRowError:
     absent = [name for name in ("id", "gold", "raw") if name not in payload]
     if absent:
-        raise AnswerRowError(
+        return AnswerRowError(
             f"a row is without {', '.join(absent)}",
             where=where,
             expected="id, gold, raw (null for a failed inference), finish_reason",
             actual=f"members {sorted(payload)}",
         )
-    reason = payload.get("finish_reason")
-    checks = (
-        ("id", payload["id"], (str,), "a string that is not empty"),
-        ("gold", payload["gold"], (gold_type,), f"a JSON {_JSON_NAMES[gold_type]}"),
-        ("finish_reason", reason, (str, type(None)), "a string or null"),
+    name, expected = "finish_reason", "a string or null"
+    if not isinstance(payload["id"], str):
+        name, expected = "id", "a string that is not empty"
+    elif not isinstance(payload["gold"], gold_type):
+        name, expected = "gold", f"a JSON {_JSON_NAMES[gold_type]}"
+    return AnswerRowError(
+        f"{name} of a row has another form",
+        where=where,
+        expected=expected,
+        actual=f"a JSON {_JSON_NAMES[type(payload[name])]}",
     )
-    for name, value, kinds, expected in checks:
-        if not isinstance(value, kinds):
-            raise AnswerRowError(
-                f"{name} of a row has another form",
-                where=where,
-                expected=expected,
-                actual=f"a JSON {_JSON_NAMES[type(value)]}",
-            )
-    return AnswerRow(payload["id"], payload["gold"], payload["raw"], reason)
 
 
 class RowIds:

@@ -45,14 +45,12 @@ class LabelAggregator:
             self.predicted[score.predicted_class] += 1
         if score.correct:
             self.hits[score.gold_class] += 1
-        found = {
-            "rows": True,
-            "invalid": not score.valid and not score.failed,
-            "failed": score.failed,
-            "truncated": row.is_truncated,
-            "no_text": not row.is_text and not row.is_failed,
-        }
-        self.counts.update(name for name, is_set in found.items() if is_set)
+        counts = self.counts
+        counts["rows"] += 1
+        counts["invalid"] += not score.valid and not score.failed
+        counts["failed"] += score.failed
+        counts["truncated"] += row.is_truncated
+        counts["no_text"] += not row.is_text and not row.is_failed
 
     def result(self) -> dict[str, Json]:
         """Return the aggregate; shares of no rows are None."""

@@ -38,21 +38,20 @@ class RecordAggregator:
 
     def add(self, row: AnswerRow, score: RecordScore) -> None:
         """Take one row in."""
-        self._declare(row.gold)
+        if not row.gold.keys() <= self.fields.keys():
+            self._declare(row.gold)
         for name, is_right in score.fields.items():
             self.fields[name] += is_right
-        found = {
-            "rows": True,
-            "parseable": score.parseable,
-            "schema_valid": score.schema_valid,
-            "record": score.record,
-            "extra": bool(score.extra_fields),
-            "failed": score.failed,
-            "truncated": row.is_truncated,
-            "no_text": not row.is_text and not row.is_failed,
-            "undecided": score.schema == "undecided",
-        }
-        self.counts.update(name for name, is_set in found.items() if is_set)
+        counts = self.counts
+        counts["rows"] += 1
+        counts["parseable"] += score.parseable
+        counts["schema_valid"] += score.schema_valid
+        counts["record"] += score.record
+        counts["extra"] += bool(score.extra_fields)
+        counts["failed"] += score.failed
+        counts["truncated"] += row.is_truncated
+        counts["no_text"] += not row.is_text and not row.is_failed
+        counts["undecided"] += score.schema == "undecided"
 
     def result(self) -> dict[str, Json]:
         """Return the aggregate; shares of no rows are None."""

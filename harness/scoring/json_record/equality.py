@@ -29,9 +29,15 @@ def values_equal(left: Json, right: Json, node: Json = None) -> bool:
 
     A node that is no object (absent, or a boolean schema) marks nothing.
     """
+    if not isinstance(left, dict | list):
+        return _scalars_equal(left, right)
     pairs: _Pairs = [(left, right, node)]
     while pairs:
-        if not _pair_equal(*pairs.pop(), pairs):
+        left, right, node = pairs.pop()
+        if not isinstance(left, dict | list):
+            if not _scalars_equal(left, right):
+                return False
+        elif not _containers_equal(left, right, node, pairs):
             return False
     return True
 
@@ -42,17 +48,20 @@ def member_node(node: Json, name: str) -> Json:
     return properties.get(name) if isinstance(properties, dict) else None
 
 
-def _pair_equal(left: Json, right: Json, node: Json, pairs: _Pairs) -> bool:
-    """Compare two values but for their members, which are added to `pairs`."""
+def _scalars_equal(left: Json, right: Json) -> bool:
     if isinstance(left, str):
         return isinstance(right, str) and (
             left == right or _plain(left) == _plain(right)
         )
     if left is None or isinstance(left, bool):
         return left is right
-    if isinstance(left, _NUMBERS):
-        numbers = isinstance(right, _NUMBERS) and not isinstance(right, bool)
-        return numbers and bool(left == right)
+    is_number = isinstance(right, _NUMBERS) and not isinstance(right, bool)
+    return is_number and bool(left == right)
+
+
+def _containers_equal(left: Json, right: Json, node: Json, pairs: _Pairs) -> bool:
+    """Compare an object or array but for its members, which are added to `pairs`."""
+    node = node if isinstance(node, dict) else {}
     if isinstance(left, dict):
         if not isinstance(right, dict) or left.keys() != right.keys():
             return False
@@ -60,8 +69,8 @@ def _pair_equal(left: Json, right: Json, node: Json, pairs: _Pairs) -> bool:
         return True
     if not isinstance(right, list) or len(left) != len(right):
         return False
-    items = node.get("items") if isinstance(node, dict) else None
-    if _is_unordered(node):
+    items = node.get("items")
+    if node.get(UNORDERED):
         return _same_multiset(left, right, items)
     pairs += [(one, two, items) for one, two in zip(left, right, strict=True)]
     return True
@@ -71,11 +80,11 @@ def _plain(text: str) -> str:
     return text.strip() if text.isascii() else normalize("NFC", text).strip()
 
 
-def _is_unordered(node: Json) -> bool:
-    return isinstance(node, dict) and bool(node.get(UNORDERED))
-
-
 def _same_multiset(left: list[Json], right: list[Json], items: Json) -> bool:
+    if all(isinstance(value, str) for value in left):
+        return all(isinstance(value, str) for value in right) and (
+            sorted(map(_plain, left)) == sorted(map(_plain, right))
+        )
     classes = _Classes()
     return Counter(classes.of(value, items) for value in left) == Counter(
         classes.of(value, items) for value in right
@@ -126,7 +135,7 @@ def _key(value: Json, node: Json, below: list[int]) -> tuple[object, ...]:
     if isinstance(value, dict):
         return ("object", *_sorted_members(value, below))
     if isinstance(value, list):
-        if _is_unordered(node):
+        if isinstance(node, dict) and node.get(UNORDERED):
             return ("bag", *sorted(below))
         return ("array", *below)
     if isinstance(value, str):

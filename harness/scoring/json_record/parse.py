@@ -12,10 +12,13 @@ import json
 from typing import Final
 
 from harness.canonical import Json
+from harness.scoring.json_record.recursion import room_to_recurse
 from harness.strict_json import MAX_INTEGER_DIGITS, is_past_parser_depth
 
 _FENCE: Final = "```"
 _LANGUAGE: Final = "json"
+_SHALLOW: Final = 100
+"""So many levels are left to a parser wherever it is called."""
 
 
 class UnparseableError(ValueError):
@@ -30,7 +33,10 @@ def parse_answer(text: str) -> Json:
     # Only a long text can hold a long integer, and the hook makes decoding slower.
     loads = json.loads if len(body) <= MAX_INTEGER_DIGITS else _LONG.decode
     try:
-        return loads(body)
+        if body.count("[") + body.count("{") <= _SHALLOW:
+            return loads(body)
+        with room_to_recurse():
+            return loads(body)
     except (ValueError, RecursionError) as error:
         raise UnparseableError(str(error)) from None
 

@@ -1,9 +1,9 @@
-"""The short way for schemas that state types, members and bounds and nothing else.
+"""The short way for the parts of a schema that state types, members and bounds.
 
-Such schemas (all that are derived from rows, and most that people write) need no
-validator library: a compiled check does the same at a small part of the cost. A
-schema with any other asserting keyword, anywhere, has no short way and goes whole to
-the library, so there is never a mixture. A test holds the two together.
+Such parts (all of a schema derived from rows, and most of what people write) need no
+validator library: a compiled check does the same at a small part of the cost. A node
+with any other asserting keyword goes whole, with all that is below it, to the library.
+A test holds the two together.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Final
 from harness.canonical import Json
 
 Check = Callable[[Json], bool]
+"""Takes a decoded value and says whether it satisfies a schema."""
+Library = Callable[[Json], Check]
+"""Compiles a node that has no short way."""
 
 LIBRARY_ONLY: Final = frozenset(
     {
@@ -40,32 +43,29 @@ LIBRARY_ONLY: Final = frozenset(
     }
 )
 """Asserting keywords of draft 2020-12 that have no short way."""
+_MEMBERS: Final = frozenset({"properties", "required", "additionalProperties"})
 
 
-def plain_check(node: Json) -> Check | None:
-    """Compile a schema that passed the meta-schema; None where there is no short way.
+def plain_check(node: Json, library: Library) -> Check:
+    """Compile a schema that passed the meta-schema.
 
-    The check takes decoded JSON and says whether it satisfies the schema.
+    The check raises only what a check of the library raises.
     """
     if isinstance(node, bool):
         return _constant(node)
-    if node.keys() & LIBRARY_ONLY:
-        return None
-    checks: list[Check] = []
-    if "type" in node:
-        checks.append(_type(node["type"]))
-    for keyword in ("enum", "const"):
-        if keyword in node:
-            listed = node[keyword] if keyword == "enum" else [node[keyword]]
-            if any(isinstance(value, dict | list) for value in listed):
-                return None
-            checks.append(_one_of(listed))
-    for build in (_members, _items):
-        if not build(node, checks):
-            return None
-    checks += [_bound(keyword, node[keyword]) for keyword in BOUNDS if keyword in node]
-    if "pattern" in node:
-        checks.append(_pattern(node["pattern"]))
+    listed = [node["const"]] if "const" in node else []
+    listed += node.get("enum", ())
+    if node.keys() & LIBRARY_ONLY or any(isinstance(v, dict | list) for v in listed):
+        return library(node)
+    checks = [
+        *([_type(node["type"])] if "type" in node else ()),
+        *([_one_of(node["enum"])] if "enum" in node else ()),
+        *([_one_of([node["const"]])] if "const" in node else ()),
+        *([_members(node, library)] if node.keys() & _MEMBERS else ()),
+        *([_items(plain_check(node["items"], library))] if "items" in node else ()),
+        *(_bound(keyword, node[keyword]) for keyword in BOUNDS if keyword in node),
+        *([_pattern(node["pattern"])] if "pattern" in node else ()),
+    ]
     return checks[0] if len(checks) == 1 else _all(tuple(checks))
 
 
@@ -114,20 +114,13 @@ def _one_of(listed: list[Json]) -> Check:
     )
 
 
-def _members(node: Mapping[str, Json], checks: list[Check]) -> bool:
-    if not node.keys() & {"properties", "required", "additionalProperties"}:
-        return True
-    declared: dict[str, Check] = {}
-    for name, under in node.get("properties", {}).items():
-        check = plain_check(under)
-        if check is None:
-            return False
-        declared[name] = check
-    others = plain_check(node.get("additionalProperties", True))
-    if others is None:
-        return False
-    checks.append(_object(tuple(node.get("required", ())), declared, others))
-    return True
+def _members(node: Mapping[str, Json], library: Library) -> Check:
+    declared = {
+        name: plain_check(under, library)
+        for name, under in node.get("properties", {}).items()
+    }
+    others = plain_check(node.get("additionalProperties", True), library)
+    return _object(tuple(node.get("required", ())), declared, others)
 
 
 def _object(
@@ -147,14 +140,8 @@ def _object(
     return check
 
 
-def _items(node: Mapping[str, Json], checks: list[Check]) -> bool:
-    if "items" not in node:
-        return True
-    item = plain_check(node["items"])
-    if item is None:
-        return False
-    checks.append(lambda value: not isinstance(value, list) or all(map(item, value)))
-    return True
+def _items(item: Check) -> Check:
+    return lambda value: not isinstance(value, list) or all(map(item, value))
 
 
 def _is_number(value: Json) -> bool:

@@ -15,7 +15,6 @@ from typing import Final, Literal, Protocol
 from harness.canonical import Json
 from harness.scoring.json_record.equality import member_node, values_equal
 from harness.scoring.json_record.parse import UnparseableError, parse_answer
-from harness.scoring.json_record.recursion import room_to_recurse
 
 METRIC_VERSION: Final = "2"
 
@@ -74,12 +73,11 @@ def score_record(raw: Json, gold: dict[str, Json], schema: RecordSchema) -> Reco
     """
     if not isinstance(raw, str):
         return _nothing(failed=raw is None)
-    with room_to_recurse():
-        try:
-            value = parse_answer(raw)
-        except UnparseableError:
-            return _nothing(failed=False)
-        verdict = schema.judge(value)
+    try:
+        value = parse_answer(raw)
+    except UnparseableError:
+        return _nothing(failed=False)
+    verdict = schema.judge(value)
     names = field_names(schema.document, gold)
     answer = value if isinstance(value, dict) else None
     extra = () if answer is None else tuple(sorted(answer.keys() - gold.keys()))
