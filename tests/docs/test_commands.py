@@ -1,7 +1,9 @@
 """Every shell block is run in the order of one table, and prints what pages show."""
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -12,9 +14,12 @@ from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
 SCENARIOS = {
     "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
     "config": ["docs/how-to/write-a-config.md"],
+    "http-oracle": ["docs/how-to/use-an-http-oracle.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
     "drill": ["docs/how-to/run-the-drill.md"],
     "action-ir": ["docs/reference/contracts/action-ir.md"],
+    "classification": ["docs/reference/contracts/classification.md"],
+    "json-records": ["docs/reference/contracts/json-records.md"],
     "mlperf-agentic": ["docs/reference/contracts/mlperf-agentic.md"],
 }
 """The pages of each scenario in reading order; all blocks share one folder."""
@@ -54,16 +59,15 @@ def test_readme_marks_the_commands_of_the_ci():
 
 @pytest.fixture
 def environment(tmp_path):
-    """Put a `fairtrial` of this checkout first on the path."""
+    """Put a `fairtrial` of this checkout and this `python` first on the path."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    command = folder / "fairtrial"
-    program = "from harness.cli.main import console; console()"
-    command.write_text(
-        f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(program)} "
-        '"$@"\n'
-    )
-    command.chmod(0o755)
+    python = shlex.quote(sys.executable)
+    program = shlex.quote("from harness.cli.main import console; console()")
+    for name, words in (("fairtrial", f"-c {program}"), ("python", "")):
+        command = folder / name
+        command.write_text(f'#!/bin/sh\nexec {python} {words} "$@"\n')
+        command.chmod(0o755)
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -75,12 +79,21 @@ def environment(tmp_path):
     }
 
 
+@pytest.fixture
+def work(tmp_path):
+    """Give a folder, and end what pages started and named in a `.pid` file there."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    yield folder
+    for file in folder.glob("*.pid"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(file.read_text()), signal.SIGKILL)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_blocks_of_a_scenario_run_in_order(scenario, tmp_path, environment):
-    work = tmp_path / "work"
-    work.mkdir()
+def test_blocks_of_a_scenario_run_in_order(scenario, work, environment):
     printed = ""
     for page in SCENARIOS[scenario]:
         for block in scenario_blocks(page, scenario):
