@@ -1,8 +1,8 @@
 """A system call filter, assembled by hand: a deny-list that answers EPERM.
 
 Every `socket` is refused whatever its family, since a Unix socket of another program
-is a way out as well; a `socketpair` of that family stays, and no socket that was
-passed in can be turned to another address. What file rules leave open (owners,
+is a way out as well. A `socketpair` of streams stays (one of datagrams could send to
+any address), and no socket that was passed in can be turned to another address. What file rules leave open (owners,
 attributes, watching) is refused, and modes and dates stay as they are. Limits and
 priorities can be set for the caller alone, since the kernel lets one user's processes
 set them for each other. Foreign call conventions (x32, another architecture) are
@@ -138,6 +138,8 @@ _OFFSET_FIRST_ARGUMENT = 16
 _OFFSET_SECOND_ARGUMENT = 24
 _X32_BIT = 0x40000000
 _AF_UNIX = 1
+_DATAGRAM_BIT = 2
+"""Set in the types of sockets that send to an address: datagram and raw."""
 _MODE_FILTER = 2
 _EXIT_SIGNAL = 0xFF
 """The low byte of clone's flags; CLONE_NEWTIME has no meaning there."""
@@ -194,9 +196,11 @@ def program(denied: tuple[str, ...]) -> bytes:
         _step(_JUMP_ANY_BIT, syscalls.CLONE_NEW_ANY & ~_EXIT_SIGNAL, 0, 1),
         _step(_RETURN, _REFUSE),
         _step(_RETURN, _ALLOW),
-        _step(_JUMP_EQUAL, _known("socketpair"), 0, 3),
+        _step(_JUMP_EQUAL, _known("socketpair"), 0, 5),
         _step(_LOAD, _OFFSET_FIRST_ARGUMENT),
-        _step(_JUMP_EQUAL, _AF_UNIX, 1, 0),
+        _step(_JUMP_EQUAL, _AF_UNIX, 0, 2),
+        _step(_LOAD, _OFFSET_SECOND_ARGUMENT),
+        _step(_JUMP_ANY_BIT, _DATAGRAM_BIT, 0, 1),
         _step(_RETURN, _REFUSE),
         _step(_RETURN, _ALLOW),
     ]

@@ -238,6 +238,8 @@ def test_confined_pack_makes_no_socket_and_no_dangerous_call(zoo, strong_level):
         "import socket; socket.socket(socket.AF_INET6)",
         "import socket; socket.socket(socket.AF_UNIX)",
         "import socket; socket.socketpair(socket.AF_INET)",
+        "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
+        "import socket; socket.socketpair()[0].connect('/dev/log')",
         "os.chroot('.')",
         "os.mkfifo('/tmp/fairtrial-fifo')",
         RAW.format(call="c.unshare(0x10000000)"),

@@ -1,6 +1,7 @@
 """The filter's instructions, run through a model of the kernel's interpreter."""
 
 import errno
+import socket
 import struct
 
 import pytest
@@ -68,15 +69,32 @@ def test_clone_may_not_make_namespaces(machine):
     assert run(code, syscalls.number("clone3")) == UNKNOWN
 
 
-def test_socketpair_is_for_unix_sockets_only(machine):
+@pytest.mark.parametrize(
+    ("family", "kind", "answer"),
+    [
+        (socket.AF_UNIX, socket.SOCK_STREAM, ALLOW),
+        (socket.AF_UNIX, socket.SOCK_SEQPACKET, ALLOW),
+        (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, ALLOW),
+        (socket.AF_UNIX, socket.SOCK_DGRAM, REFUSE),
+        (socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, REFUSE),
+        (socket.AF_UNIX, socket.SOCK_RAW, REFUSE),
+        (socket.AF_INET, socket.SOCK_STREAM, REFUSE),
+        (socket.AF_INET6, socket.SOCK_STREAM, REFUSE),
+    ],
+)
+def test_socketpair_is_for_unix_streams_only(machine, family, kind, answer):
     code = seccomp.program(seccomp.CONFINED)
-    number = syscalls.number("socketpair")
 
-    assert [run(code, number, family) for family in (1, 2, 10)] == [
-        ALLOW,
-        REFUSE,
-        REFUSE,
-    ]
+    assert run(code, syscalls.number("socketpair"), family, kind) == answer
+
+
+def test_relay_may_reach_out_and_nothing_more(machine):
+    code = seccomp.program(seccomp.RELAY)
+    names = ("socket", "connect", "bind", "listen", "accept", "accept4", "ptrace")
+
+    answers = [run(code, syscalls.number(name)) for name in names]
+
+    assert answers == [ALLOW] * 3 + [REFUSE] * 4
 
 
 def test_foreign_architecture_is_killed(machine):
