@@ -107,7 +107,8 @@ def contain_host(wanted: Containment) -> dict[str, Any]:
 
 
 def _confine(wanted: Containment, level: str) -> dict[str, Any]:
-    denied = seccomp.HOST_OF_NAMESPACES if level == "namespaces" else seccomp.CONFINED
+    apart = level == "namespaces"
+    denied: tuple[str, ...] = seccomp.HOST_OF_NAMESPACES if apart else seccomp.CONFINED
     denied += landlock.left_open()
     try:
         rules = landlock.restrict(wanted["readable"], wanted["scratch"])

@@ -2,11 +2,11 @@
 
 Every `socket` is refused whatever its family, since a Unix socket of another program
 is a way out as well. A `socketpair` of streams stays (one of datagrams could send to
-any address), and no socket that was passed in can be turned to another address. What file rules leave open (owners,
-attributes, watching) is refused, and modes and dates stay as they are. Limits and
-priorities can be set for the caller alone, since the kernel lets one user's processes
-set them for each other. Foreign call conventions (x32, another architecture) are
-refused whole.
+any address), and no socket that was passed in can be turned to another one. What file
+rules leave open (owners, attributes, watching) is refused, and modes and dates stay as
+they are. Limits and priorities can be set for the caller alone, since the kernel lets
+one user's processes set them for each other. Foreign call conventions (x32, another
+architecture) are refused whole.
 """
 
 from __future__ import annotations
