@@ -115,7 +115,7 @@ def _confine(wanted: Containment, level: str) -> dict[str, Any]:
     except landlock.LandlockError as error:
         raise UnavailableError("landlock", str(error)) from None
     try:
-        calls = seccomp.install(denied)
+        calls = seccomp.install((*denied, *landlock.left_open()))
     except seccomp.SeccompError as error:
         raise UnavailableError("seccomp", str(error)) from None
     _check_that_it_bites()

@@ -90,6 +90,8 @@ def _row(trick: Trick) -> tuple[str, ...]:
     ends = f"`{trick.ends}`"
     if trick.ends_below is not None:
         ends += f"; where it gets through, `{trick.ends_below}`"
+    if trick.noticed is not None:
+        ends += f"; a whole run in which it gets through ends with `{trick.noticed}`"
     held_by = trick.held_by
     if trick.needs is not None:
         held_by += f" ({NEEDS[trick.needs]})"

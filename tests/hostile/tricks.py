@@ -66,6 +66,8 @@ class Trick:
     every machine."""
     ends_below: str | None = None
     """The cause where no claim is made, if it is another one."""
+    noticed: str | None = None
+    """The cause of a whole run in which it gets through, if the run sees it."""
     needs: str | None = None
     """A part of a level that older kernels lack."""
     host: str = "shared"
