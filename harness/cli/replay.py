@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from harness.evidence.log_reader import RecordUse
     from harness.run.replay import Replayed
 
 
@@ -41,11 +43,17 @@ def _payload(replayed: Replayed) -> dict[str, object]:
         "aggregate_hashes": replayed.aggregate_hashes,
         "episodes": replayed.episodes,
         "requests": replayed.requests,
+        "records": {
+            name: {kind: use._asdict() for kind, use in uses.items()}
+            for name, uses in replayed.records.items()
+        },
         "differences": [each.as_report() for each in replayed.differences],
     }
 
 
 def _text(replayed: Replayed, folder: Path) -> str:
+    from harness.evidence.folder import ARTIFACT_FILES
+
     verdict = "equal" if replayed.is_equal else "NOT EQUAL"
     lines = [
         f"replayed {replayed.episodes} episodes from {replayed.requests} recorded "
@@ -54,6 +62,17 @@ def _text(replayed: Replayed, folder: Path) -> str:
             f"  {alias}  {aggregate}"
             for alias, aggregate in sorted(replayed.aggregate_hashes.items())
         ),
+        "records used",
+        *(
+            f"  {ARTIFACT_FILES[name]}  " + ", ".join(_use_texts(uses))
+            for name, uses in replayed.records.items()
+        ),
         f"result: {verdict}",
     ]
     return "\n".join(lines)
+
+
+def _use_texts(uses: Mapping[str, RecordUse]) -> Iterator[str]:
+    for kind, use in uses.items():
+        if use.present:
+            yield f"{kind} {use.used} of {use.present}"

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.evidence.disk import machine_refusals
 from harness.evidence.key_index import KeyIndex
@@ -30,6 +31,13 @@ class TornTail:
     size_bytes: int
     moved_to: str | None
     """Name of the file that keeps it; None when the log was opened read-only."""
+
+
+class RecordUse(NamedTuple):
+    """How many records of one type were read back, and how many there are."""
+
+    used: int
+    present: int
 
 
 class LogReader:
@@ -126,14 +134,18 @@ class LogReader:
         """Count use from here on."""
         self._used = bytearray(len(self._used))
 
-    def used(self) -> dict[str, int]:
-        """Return how many records of each type were read back."""
-        counts = dict.fromkeys(self.format.record_types, 0)
+    def use(self) -> dict[str, RecordUse]:
+        """Return how many records of each type were read back, and of how many."""
+        types = self.format.record_types
+        used, present = [0] * len(types), [0] * len(types)
         for record, flag in enumerate(self._used):
-            if flag:
-                kind = self.index.record_type(record)
-                counts[self.format.record_types[kind]] += 1
-        return counts
+            kind = self.index.record_type(record)
+            present[kind] += 1
+            used[kind] += flag
+        return {
+            name: RecordUse(used[kind], present[kind])
+            for kind, name in enumerate(types)
+        }
 
     def close(self) -> None:
         """Close the file; closing twice is allowed."""

@@ -1,6 +1,7 @@
 """`eval_manifest.json`: the last file of a run, which makes it finished.
 
-It names every artifact by its content hash and commits to every record by one root.
+It names every artifact by its content hash, commits to every record by one root, and
+holds its own hash, so that no bit of a run can change unseen.
 The evidence root is a Merkle root (`harness.evidence.merkle`) whose records are the
 evidence files, sorted by name. A file's digest is SHA-256 of byte 0x02, the name in
 UTF-8, byte 0x00, the number of records as 8 bytes big-endian, and the 32 bytes of
@@ -16,14 +17,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from harness.canonical import Json, hash_file
-from harness.errors import EvidenceError, Violation
-from harness.evidence.artifacts import read_json_artifact, write_json_artifact
+from harness.canonical import Json, content_hash
+from harness.evidence.artifacts import write_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.episode_log import EPISODE_LOG
 from harness.evidence.log_line import LogFormat
-from harness.evidence.log_scan import stream_entries
-from harness.evidence.merkle import MerkleTree, merkle_root
+from harness.evidence.merkle import merkle_root
 from harness.evidence.plan_file import PLAN_FILE
 
 MANIFEST_FILE: Final = "eval_manifest.json"
@@ -44,7 +43,6 @@ REPORT_IDENTITIES: Final = (
     "source_verification_identity",
 )
 """Fields that report and manifest share."""
-_RECOVERY: Final = "bring back an intact copy of the run folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +88,6 @@ def _file_digest(name: str, file: RecordRoot) -> bytes:
     ).digest()
 
 
-def read_record_root(path: Path, log: LogFormat) -> RecordRoot:
-    """Work out the root of a file in one pass; raise EvidenceError at damage."""
-    tree = MerkleTree()
-    for entry in stream_entries(path, log):
-        tree.add(entry.digest)
-    return RecordRoot(tree.leaf_count, tree.root())
-
-
 def build_manifest(
     *,
     report: Mapping[str, Json],
@@ -117,7 +107,7 @@ def build_manifest(
     every evidence file that the run wrote; `containment` is what workers ran under,
     empty for a run without any.
     """
-    return {
+    payload: dict[str, Json] = {
         "schema_version": MANIFEST_VERSION,
         **{name: report[name] for name in REPORT_IDENTITIES},
         "scoring_policy_hash": scoring_policy_hash,
@@ -136,6 +126,7 @@ def build_manifest(
         "publication_allowed": report["publication_allowed"],
         "non_publication_reasons": report["non_publication_reasons"],
     }
+    return {**payload, "manifest_hash": manifest_hash(payload)}
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Json]) -> str:
@@ -143,65 +134,8 @@ def write_manifest(folder: Path, manifest: Mapping[str, Json]) -> str:
     return write_json_artifact(folder / MANIFEST_FILE, dict(manifest))
 
 
-def check_manifest(folder: Path) -> tuple[Violation, ...]:
-    """Compare a finished folder with its manifest and return every difference.
-
-    Raises ArtifactError or EvidenceError when the manifest itself cannot be read.
-    """
-    manifest = read_json_artifact(folder / MANIFEST_FILE)
-    found = [*_artifact_violations(folder, manifest["artifacts"])]
-    stated = {
-        name: RecordRoot(file["records"], file["root"])
-        for name, file in manifest["evidence"].items()
-    }
-    if evidence_root(stated) != manifest["merkle_root"]:
-        found.append(
-            _differs(
-                f"{MANIFEST_FILE}, merkle_root",
-                "merkle_root does not follow from the roots of the files",
-                evidence_root(stated),
-                str(manifest["merkle_root"]),
-            )
-        )
-    for name, expected in sorted(stated.items()):
-        found.extend(_record_violations(folder, name, expected))
-    return tuple(found)
-
-
-def _artifact_violations(
-    folder: Path, artifacts: Mapping[str, Mapping[str, str]]
-) -> Iterable[Violation]:
-    for _, artifact in sorted(artifacts.items()):
-        path = folder / artifact["file"]
-        actual = hash_file(path) if path.is_file() else "no such file"
-        if actual != artifact["content_hash"]:
-            yield _differs(
-                artifact["file"],
-                "an artifact is not the one that the run wrote",
-                artifact["content_hash"],
-                actual,
-            )
-
-
-def _record_violations(
-    folder: Path, name: str, expected: RecordRoot
-) -> Iterable[Violation]:
-    log = EVIDENCE_FILES[name]
-    try:
-        actual = read_record_root(folder / log.file_name, log)
-    except EvidenceError as error:
-        yield from error.violations
-        return
-    if actual != expected:
-        yield _differs(
-            log.file_name,
-            "the records are not those that the run wrote",
-            f"{expected.records} records, root {expected.root}",
-            f"{actual.records} records, root {actual.root}",
-        )
-
-
-def _differs(where: str, problem: str, expected: str, actual: str) -> Violation:
-    return Violation(
-        "eval_artifact_invalid", where, problem, expected, actual, _RECOVERY
+def manifest_hash(manifest: Mapping[str, Json]) -> str:
+    """Return the content hash of a manifest without its own hash."""
+    return content_hash(
+        {name: value for name, value in manifest.items() if name != "manifest_hash"}
     )

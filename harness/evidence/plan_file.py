@@ -113,7 +113,7 @@ class PlanFile:
 
     def __init__(self, log: LogReader) -> None:
         """Read the header of an open log; raise as `open` does."""
-        self._log = log
+        self.log = log
         self.header = _header(log)
 
     @classmethod
@@ -137,26 +137,26 @@ class PlanFile:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._log) - 1
+        return len(self.log) - 1
 
     @property
     def content_hash(self) -> str:
         """The hash of the whole file."""
-        return self._log.content_hash
+        return self.log.content_hash
 
     @property
     def merkle_root(self) -> str:
         """The root over header and tasks in file order."""
-        return self._log.merkle_root
+        return self.log.merkle_root
 
     @property
     def record_count(self) -> int:
         """Number of lines: the header and the tasks."""
-        return len(self._log)
+        return len(self.log)
 
     def task(self, task_id: str) -> TaskSpec:
         """Return one task; raise ArtifactError if the plan does not have it."""
-        for entry in self._log.entries_of(task_key(task_id), "task"):
+        for entry in self.log.entries_of(task_key(task_id), "task"):
             return _task(entry)
         raise ArtifactError(
             "eval_artifact_invalid",
@@ -168,13 +168,13 @@ class PlanFile:
 
     def __contains__(self, task_id: object) -> bool:
         return isinstance(task_id, str) and any(
-            self._log.entries_of(task_key(task_id), "task")
+            self.log.entries_of(task_key(task_id), "task")
         )
 
     def tasks(self) -> Iterator[TaskSpec]:
         """Yield all tasks in file order, one at a time."""
-        for record in range(1, len(self._log)):
-            yield _task(self._log.entry(record))
+        for record in range(1, len(self.log)):
+            yield _task(self.log.entry(record))
 
     def tasks_for(self, candidate: PlannedCandidate) -> Iterator[TaskSpec]:
         """Yield a candidate's tasks in the order of asking."""
@@ -186,7 +186,7 @@ class PlanFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._log.close()
+        self.log.close()
 
 
 def _task(entry: Entry) -> TaskSpec:

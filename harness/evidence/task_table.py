@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from harness.canonical import canonical_json, hash_file
 from harness.errors import ArtifactError
@@ -138,26 +138,32 @@ def read_task_rows(path: Path) -> Iterator[TaskRow]:
 
     Raises ArtifactError (`eval_artifact_invalid`) for a file of another shape.
     """
+    with machine_refusals("read the task table", path), path.open("rb") as stream:
+        yield from task_rows(stream, path.name)
+
+
+def task_rows(stream: BinaryIO, name: str) -> Iterator[TaskRow]:
+    """Yield the rows of an open table; raises as `read_task_rows` does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with machine_refusals("read the task table", path), path.open("rb") as stream:
-            table = pq.ParquetFile(stream)
-            if not table.schema_arrow.equals(table_schema(), check_metadata=False):
-                raise _unreadable(path, f"columns {table.schema_arrow.names}")
-            for group in range(table.num_row_groups):
-                for row in table.read_row_group(group).to_pylist():
-                    yield TaskRow.from_payload(row, path.name)
-    except pa.ArrowInvalid as error:
-        raise _unreadable(path, str(error)) from None
+        table = pq.ParquetFile(stream)
+        if not table.schema_arrow.equals(table_schema(), check_metadata=False):
+            raise _unreadable(name, f"columns {table.schema_arrow.names}")
+        for group in range(table.num_row_groups):
+            for row in table.read_row_group(group).to_pylist():
+                yield TaskRow.from_payload(row, name)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        # Arrow reports a broken page as any of these.
+        raise _unreadable(name, str(error)) from None
 
 
-def _unreadable(path: Path, actual: str) -> ArtifactError:
+def _unreadable(name: str, actual: str) -> ArtifactError:
     return ArtifactError(
         "eval_artifact_invalid",
         "the task table cannot be read",
-        where=path.name,
+        where=name,
         expected=f"a Parquet file with the columns {', '.join(table_schema().names)}",
         actual=actual,
         recovery="bring back an intact copy of the run folder",

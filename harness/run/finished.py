@@ -12,6 +12,7 @@ from harness.errors import ArtifactError, EvidenceError
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import FolderState, RunFolder
 from harness.evidence.manifest import MANIFEST_FILE, evidence_root
+from harness.run.difference import differences
 from harness.run.recorded import RunEvidence
 
 
@@ -39,17 +40,7 @@ def open_finished(path: Path) -> Iterator[OpenRun]:
         raise _refusal(path, state)
     manifest = read_json_artifact(folder.manifest)
     with RunEvidence(path) as evidence:
-        roots = {name: file.root for name, file in evidence.files().items()}
-        root = evidence_root(roots)
-        if root != manifest["merkle_root"]:
-            raise EvidenceError(
-                "eval_evidence_invalid",
-                "the evidence is not what the manifest commits to",
-                where=f"{MANIFEST_FILE}, merkle_root",
-                expected=str(manifest["merkle_root"]),
-                actual=root,
-                recovery="bring back an intact copy of the run folder",
-            )
+        _check_roots(manifest, evidence)
         yield OpenRun(folder, evidence, manifest, hash_file(folder.manifest))
 
 
@@ -67,3 +58,26 @@ def _refusal(path: Path, state: FolderState) -> ArtifactError:
         if unfinished
         else "name the output folder of a finished run",
     )
+
+
+def _check_roots(manifest: Json, evidence: RunEvidence) -> None:
+    """Refuse evidence that is whole in itself and not what the manifest names."""
+    roots = {name: file.root for name, file in evidence.files().items()}
+    actual: dict[str, Json] = {
+        "artifacts": True,
+        "evidence": {name: root.as_payload() for name, root in roots.items()},
+        "merkle_root": evidence_root(roots),
+    }
+    stated = manifest if isinstance(manifest, dict) else {}
+    commits = {
+        "artifacts": isinstance(stated.get("artifacts"), dict),
+        "evidence": stated.get("evidence"),
+        "merkle_root": stated.get("merkle_root"),
+    }
+    found = tuple(differences(MANIFEST_FILE, actual, commits))
+    if found:
+        raise EvidenceError(
+            "eval_evidence_invalid",
+            "the evidence is not what the manifest commits to",
+            violations=found,
+        )

@@ -142,18 +142,22 @@ class Evidence:
             )
         return episode
 
-    def files(self) -> dict[str, EvidenceFile]:
-        """Return hash and root of every evidence file, as opening worked them out."""
-        plan = self.plan
-        files = {
-            "eval_plan": EvidenceFile(
-                plan.content_hash, RecordRoot(plan.record_count, plan.merkle_root)
-            ),
-            "candidate_io_cache": _evidence_file(self.candidate_log.log),
+    def logs(self) -> dict[str, LogReader]:
+        """Return the evidence files that scoring reads, by their manifest names."""
+        logs = {
+            "eval_plan": self.plan.log,
+            "candidate_io_cache": self.candidate_log.log,
         }
         if self.episode_log is not None:
-            files["tool_trace_cache"] = _evidence_file(self.episode_log.log)
-        return files
+            logs["tool_trace_cache"] = self.episode_log.log
+        return logs
+
+    def files(self) -> dict[str, EvidenceFile]:
+        """Return hash and root of every evidence file, as opening worked them out."""
+        return {
+            name: EvidenceFile(log.content_hash, RecordRoot(len(log), log.merkle_root))
+            for name, log in self.logs().items()
+        }
 
     def task_ids_of(self, planned: PlannedCandidate) -> tuple[str, ...]:
         """Return a candidate's task ids in plan order."""
@@ -196,6 +200,9 @@ class RunEvidence(Evidence):
                 else None
             )
             self._stack = stack.pop_all()
+        for log in (self.candidate_log, self.episode_log):
+            if log is not None:
+                log.log.forget_use()
         return self
 
     def __exit__(
@@ -205,10 +212,6 @@ class RunEvidence(Evidence):
         traceback: TracebackType | None,
     ) -> None:
         self._stack.close()
-
-
-def _evidence_file(log: LogReader) -> EvidenceFile:
-    return EvidenceFile(log.content_hash, RecordRoot(len(log), log.merkle_root))
 
 
 def _require_same(episode: Episode, outcomes: tuple[Outcome, ...]) -> None:

@@ -8,6 +8,7 @@ one at a time; memory holds one of them and one hash for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,12 +100,10 @@ def score_recorded(
     evidence: Evidence, endpoint: Endpoint, task: ScorableTask, trial: int
 ) -> ScoredEpisode:
     """Score one recorded episode; raises as `score_run` does."""
-    try:
+    with readable(f"task {task.spec.task_id}, trial {trial}"):
         recorded = concluded(evidence.episode(endpoint, task, trial))
         score = _score(evidence, recorded)
         return ScoredEpisode(recorded, score, _row(score, recorded))
-    except UNREADABLE as error:
-        raise unreadable(f"task {task.spec.task_id}, trial {trial}", error) from error
 
 
 class CandidateTally:
@@ -152,8 +151,17 @@ class CandidateTally:
         )
 
 
+@contextmanager
+def readable(where: str) -> Iterator[None]:
+    """Refuse evidence whose hashes fit and whose content does not (EvidenceError)."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise unreadable(where, error) from error
+
+
 def unreadable(where: str, error: Exception) -> EvidenceError:
-    """Return the refusal of evidence whose hashes fit and whose content does not."""
+    """Return the refusal of such evidence."""
     return EvidenceError(
         "eval_evidence_invalid",
         "a record whose hash is right holds what no run writes",
