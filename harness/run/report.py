@@ -18,6 +18,7 @@ from harness.scoring.aggregate import (
     stop_share_exceeded,
 )
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
+from harness.scoring.rescorable import rescorability
 
 REPORT_VERSION: Final = "1.0"
 
@@ -49,6 +50,7 @@ def build_report(
         "contamination_violations": facts["contamination_violations"],
         "publication_allowed": facts["publication_allowed"] and not over_cap,
         "non_publication_reasons": reasons,
+        "rescorable": rescorability(header.scope),
     }
 
 

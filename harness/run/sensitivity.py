@@ -9,15 +9,16 @@ from pathlib import Path
 from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.run.finished import OpenRun, open_finished
-from harness.run.recorded import concluded
-from harness.run.score import UNREADABLE, unreadable
-from harness.scoring.reading import ScorableTask
+from harness.run.score import ScoredEpisode, readable, score_recorded
+from harness.scoring.records import TaskScore
 from harness.scoring.score import score_episode
 from harness.scoring.sensitivity import (
     BASELINE,
     DESCRIPTIONS,
     SENSITIVITY_VERSION,
     Judged,
+    PolicyName,
+    Verdict,
     verdicts,
 )
 from harness.scoring.sensitivity_table import SensitivityTally
@@ -33,13 +34,12 @@ def sensitivity_of(folder: Path) -> dict[str, Json]:
         tally = SensitivityTally(
             {c.alias: run.evidence.task_ids_of(c) for c in plan.header.candidates}
         )
-        for judged in _judged(run):
-            episode = judged.episode
+        for scored, found in _verdicts(run):
             tally.add(
-                episode.candidate_alias,
-                episode.task_id,
-                episode.trial,
-                verdicts(judged),
+                scored.candidate_alias,
+                scored.task_id,
+                scored.trial,
+                found,
             )
         return {
             "schema_version": SENSITIVITY_VERSION,
@@ -55,41 +55,32 @@ def sensitivity_of(folder: Path) -> dict[str, Json]:
         }
 
 
-def _judged(run: OpenRun) -> Iterator[Judged]:
+def _verdicts(run: OpenRun) -> Iterator[tuple[TaskScore, dict[PolicyName, Verdict]]]:
     evidence = run.evidence
     for planned in evidence.plan.header.candidates:
         endpoint = Endpoint(**evidence.config.endpoint(planned.alias))
         for task in evidence.tasks_of(planned):
             for trial in range(evidence.plan.header.trials):
-                try:
-                    yield _judge(run, endpoint, task, trial)
-                except UNREADABLE as error:
-                    where = f"task {task.spec.task_id}, trial {trial}"
-                    raise unreadable(where, error) from error
+                scored = score_recorded(evidence, endpoint, task, trial)
+                with readable(f"task {task.spec.task_id}, trial {trial}"):
+                    yield scored.score, verdicts(_judged(scored))
 
 
-def _judge(run: OpenRun, endpoint: Endpoint, task: ScorableTask, trial: int) -> Judged:
-    evidence, config = run.evidence, run.evidence.config
-    episode = concluded(evidence.episode(endpoint, task, trial)).episode
-    strict_002 = replace(config.scoring_policy, attribution="strict-002")
-    score, strict_score = (
-        score_episode(
-            episode,
-            task,
-            policy,
-            eval_config_hash=config.eval_config_hash,
-            scoring_policy_hash=policy.identity_hash(),
-            plan_identity=evidence.plan.header.plan_identity,
-        )
-        for policy in (config.scoring_policy, strict_002)
+def _judged(scored: ScoredEpisode) -> Judged:
+    score, recorded = scored.score, scored.recorded
+    strict_002 = replace(score.scoring_policy, attribution="strict-002")
+    strict_score = score_episode(
+        recorded.episode,
+        recorded.task,
+        strict_002,
+        eval_config_hash=score.eval_config_hash,
+        scoring_policy_hash=strict_002.identity_hash(),
+        plan_identity=score.plan_identity,
     )
     return Judged(
-        task,
-        episode,
+        recorded.task,
+        recorded.episode,
         score,
         strict_score,
-        tuple(
-            evidence.candidate_log.attempts_of(turn.request_hash)
-            for turn in episode.turns
-        ),
+        recorded.attempts_by_turn,
     )
