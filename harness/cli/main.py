@@ -33,6 +33,9 @@ COMMANDS: Final = {
     "config": _Command("config", "write an evaluation config"),
     "run": _Command("run", "evaluate candidates; resumes, or replays when finished"),
     "replay": _Command("replay", "recompute a finished run from its evidence alone"),
+    "rescore": _Command("rescore", "score a recorded run again, by another policy"),
+    "sensitivity": _Command("sensitivity", "how a run's scores hang on scoring rules"),
+    "explain": _Command("explain", "one episode as a person reads it"),
     "score": _Command("score", "score recorded predictions under a published contract"),
     "candidates": _Command("candidates", "serve the control candidates"),
     "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
@@ -91,6 +94,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         prog="fairtrial",
         description="Executable, evidence-first evaluation of tool-calling models.",
         epilog="`fairtrial COMMAND --help` shows what a command takes.",
+        formatter_class=_OneLineEach,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -100,6 +104,13 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         if name == called:
             _module(name).add_arguments(sub)
     return parser
+
+
+class _OneLineEach(argparse.HelpFormatter):
+    """Leaves the longest command name room beside its help."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=18)
 
 
 class _Version(argparse.Action):

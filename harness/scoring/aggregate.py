@@ -180,7 +180,7 @@ class Aggregator:
             outcome = "evidence_missing" if missing else gate.outcome
             self._gates[gate.gate, outcome] += 1
         if not score.task_success:
-            self._ledger[_blame(score)] += 1
+            self._ledger[blame_of(score)] += 1
 
     def result(self) -> Aggregate:
         """Return the record; raise ScoringError while scores are missing."""
@@ -291,7 +291,8 @@ def stop_share_exceeded(aggregate: Aggregate, max_stop_share: float) -> bool:
     return share > Fraction(repr(max_stop_share))
 
 
-def _blame(score: TaskScore) -> tuple[str, str, bool]:
+def blame_of(score: TaskScore) -> tuple[str, str, bool]:
+    """Return owner, cause and whether it is a stop, of an episode without success."""
     cause = CAUSES[score.cause]
     if score.non_candidate_stop and cause.attribution is not Attribution.INFRASTRUCTURE:
         # `strict-002` also calls a stop what broke after the candidate's own failure.
