@@ -30,6 +30,7 @@ from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.run.keys import episode_key
 from harness.run.settings import RunSettings
 from harness.scoring.reading import ScorableTask
+from harness.scoring.withheld import DecoyPool
 
 Result = TypeVar("Result")
 
@@ -93,6 +94,8 @@ class Evidence:
     candidate_log: CandidateRecords
     episode_log: EpisodeRecords | None
     """None in trace mode."""
+    decoys: DecoyPool | None = None
+    """The plan's withheld values by their source; worked out when first needed."""
 
     async def episode(
         self, endpoint: Endpoint, task: ScorableTask, trial: int

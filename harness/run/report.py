@@ -94,6 +94,9 @@ def _candidate(one: ScoredCandidate) -> dict[str, Json]:
         "ledger": [entry.semantic_payload() for entry in aggregate.ledger],
         "stops_by_cause": aggregate.stops_by_cause,
         "slices": [each.semantic_payload() for each in one.slices],
+        "premature_knowledge": None
+        if one.premature is None
+        else one.premature.semantic_payload(),
     }
 
 

@@ -8,20 +8,22 @@ one at a time; memory holds one of them and one hash for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from harness.candidates.request import Endpoint
 from harness.conversation.task import TaskSpec
-from harness.errors import EvidenceError
+from harness.errors import EvidenceError, FairtrialError
 from harness.evidence.plan_file import PlannedCandidate
 from harness.evidence.task_row import TaskRow, sum_traffic, task_row
 from harness.run.recorded import Evidence, RecordedEpisode, concluded
 from harness.scoring.aggregate import Aggregate, Aggregator, RunIdentity
+from harness.scoring.premature import PrematureKnowledge, PrematureTally
 from harness.scoring.reading import ScorableTask
 from harness.scoring.records import TaskScore
 from harness.scoring.score import score_episode
+from harness.scoring.withheld import DecoyPool
 from harness.stats.servers import ServedBy, Servers
 from harness.stats.slices import SliceCount, Slices
 
@@ -46,6 +48,8 @@ class ScoredCandidate:
     aggregate: Aggregate
     slices: tuple[SliceCount, ...]
     served_by: tuple[ServedBy, ...]
+    premature: PrematureKnowledge | None = None
+    """None where not every episode was looked through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class CandidateTally:
     """Takes one candidate's scores in plan order."""
 
     def __init__(self, evidence: Evidence, planned: PlannedCandidate) -> None:
+        self._evidence = evidence
+        self._premature: PrematureTally | None = None
         self._task_ids = evidence.task_ids_of(planned)
         self._trials = evidence.plan.header.trials
         self._aggregator: Aggregator | None = None
@@ -135,6 +141,10 @@ class CandidateTally:
         )
         for server, served_model in scored.servers:
             self._servers.add(server, served_model)
+        if self._premature is None:
+            self._premature = PrematureTally(_decoys(self._evidence))
+        with readable(f"task {spec.task_id}, trial {score.trial}"):
+            self._premature.add(spec, scored.recorded.episode)
 
     def result(self) -> ScoredCandidate:
         """Return the candidate's counts; raise EvidenceError for an empty plan."""
@@ -147,8 +157,21 @@ class CandidateTally:
                 recovery="use the file that the run wrote",
             )
         return ScoredCandidate(
-            self._aggregator.result(), self._slices.result(), self._servers.result()
+            self._aggregator.result(),
+            self._slices.result(),
+            self._servers.result(),
+            None if self._premature is None else self._premature.result(),
         )
+
+
+def _decoys(evidence: Evidence) -> DecoyPool:
+    if evidence.decoys is None:
+        evidence.decoys = DecoyPool()
+        for task_id in evidence.plan.header.task_ids:
+            # A task that cannot be read is refused where it is scored.
+            with suppress(FairtrialError), readable(f"task {task_id}"):
+                evidence.decoys.add(evidence.plan.task(task_id))
+    return evidence.decoys
 
 
 @contextmanager
