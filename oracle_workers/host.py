@@ -17,14 +17,16 @@ import os
 import select
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
 
 from oracle_workers import contain, loop, namespaces, plain_json, session
 from oracle_workers.contain import Containment, UnavailableError
 from oracle_workers.python_backend import PackBrokenError, PythonPack, describe_error
 
-if TYPE_CHECKING:
-    from oracle_workers.http_backend import HttpPack
+Serve = Callable[[dict[str, Any]], NoReturn]
+"""From a session's context to the end of its worker."""
 
 _PACKET_SIZE = 1 << 17
 _STRAY_POLL_MS = 10
@@ -67,9 +69,9 @@ def serve(
         applied["namespaces"] = entered
     contain.die_with_parent(keeper)
     _report(door, {"stage": "contained", "applied": applied})
-    pack = _import(door, config)
+    serve_session = _import(door, config)
     _report(door, {"stage": "ready"})
-    _Host(door, config, pack, own, kin).run()
+    _Host(door, config, serve_session, own, kin).run()
 
 
 def report_refusal(door: socket.socket, error: UnavailableError) -> None:
@@ -93,29 +95,27 @@ def _report(door: socket.socket, message: dict[str, Any]) -> None:
     door.send(plain_json.encode(message))
 
 
-def _import(
-    door: socket.socket, config: dict[str, Any]
-) -> PythonPack | HttpPack | None:
-    if config["mode"] == "per_task":
-        return None
+def _import(door: socket.socket, config: dict[str, Any]) -> Serve:
+    """Return what a worker runs, with all imported that workers share."""
     try:
-        pack = _load(config["pack"])
+        serve = _prepare(config)
         _require_one_thread()
         loop.flush_output()
     except BaseException as error:  # noqa: BLE001 - pack code may raise anything
         _report(door, {"stage": "broken", "detail": describe_error(error)})
         _exit(0)
-    return pack
+    return serve
 
 
-def _load(paths: dict[str, Any]) -> PythonPack | HttpPack:
-    if "endpoint" not in paths:
-        return PythonPack.load(paths)
-    # Only here, because it brings the whole of TLS with it.
-    from oracle_workers import http_backend, http_session
+def _prepare(config: dict[str, Any]) -> Serve:
+    paths = config["pack"]
+    if "endpoint" in paths:
+        # Only here, because it brings the whole of TLS with it.
+        from oracle_workers import http_backend, http_session
 
-    assert http_session
-    return http_backend.HttpPack.load(paths)
+        return partial(http_session.run, http_backend.HttpPack.load(paths))
+    alone = config["mode"] == "per_task"
+    return partial(session.run, config, None if alone else PythonPack.load(paths))
 
 
 def _require_one_thread() -> None:
@@ -133,13 +133,13 @@ class _Host:
         self,
         door: socket.socket,
         config: dict[str, Any],
-        pack: PythonPack | HttpPack | None,
+        serve: Serve,
         own_namespace: int,
         kin: int,
     ) -> None:
         self._door = door
         self._config = config
-        self._pack = pack
+        self._serve = serve
         self._own_namespace = own_namespace
         self._kin = kin
         self._pid = os.getpid()
@@ -219,13 +219,6 @@ class _Host:
         handle = _pidfd_open(pid)
         self._workers[handle] = (pid, request["session"])
         self._poll.register(handle, select.POLLIN)
-
-    def _serve(self, context: dict[str, Any]) -> None:
-        if self._pack is None or isinstance(self._pack, PythonPack):
-            session.run(self._config, context, self._pack)
-        from oracle_workers import http_session
-
-        http_session.run(self._pack, context)
 
     def _bury(self, handle: int) -> None:
         self._poll.unregister(handle)

@@ -18,7 +18,7 @@ globals()["__builtins__"] = OWN_BUILTINS
 
 
 def run(
-    config: dict[str, Any], context: dict[str, Any], pack: PythonPack | None
+    config: dict[str, Any], pack: PythonPack | None, context: dict[str, Any]
 ) -> NoReturn:
     """Serve one session on the protocol descriptor; does not return."""
     loop.serve(_Session(config, context, pack).operations)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.canonical import canonical_bytes
-from oracle_workers.plain_json import NotJsonError, decode, encode
+from oracle_workers.plain_json import NotJsonError, decode, decode_strictly, encode
 
 JSON = st.recursive(
     st.none()
@@ -70,3 +70,36 @@ def test_circle_is_refused():
 
     with pytest.raises(NotJsonError, match="circular"):
         encode(value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"a": [1, 2.5, null, true, "\xc3\xa9"]}', b" [] ", b'"\\u00e9"', b"-0", b"1e3"],
+)
+def test_strict_decoding_agrees_with_the_plain_one(content):
+    assert decode_strictly(content) == decode(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b'{"a": 1, "a": 1}',
+        b'[{"b": {"a": 1, "a": 2}}]',
+        b"NaN",
+        b"[Infinity]",
+        b"-Infinity",
+        b'"\xff"',
+        b"\xef\xbb\xbf{}",
+        b"'a'",
+        b"[1,]",
+        b"01",
+        b"9" * 5000,
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_not_one_strict_value_is_refused(content):
+    with pytest.raises(NotJsonError):
+        decode_strictly(content)
