@@ -33,6 +33,8 @@ COMMANDS: Final = {
     "config": _Command("config", "write an evaluation config"),
     "run": _Command("run", "evaluate candidates; resumes, or replays when finished"),
     "replay": _Command("replay", "recompute a finished run from its evidence alone"),
+    "verify": _Command("verify", "recompute every hash and score of a run or bundle"),
+    "seal": _Command("seal", "make one portable file of a run that verifies"),
     "rescore": _Command("rescore", "score a recorded run again, by another policy"),
     "sensitivity": _Command("sensitivity", "how a run's scores hang on scoring rules"),
     "explain": _Command("explain", "one episode as a person reads it"),

@@ -1,0 +1,37 @@
+"""`fairtrial verify RUN|FILE`: every hash and every score again, and what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument(
+        "run", type=Path, metavar="RUN|FILE", help="a finished run folder, or a bundle"
+    )
+    parser.add_argument("--json", action="store_true", help="JSON on stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify; 0 if nothing is wrong, 1 if something is."""
+    from harness.run.seclusion import secluded
+    from harness.verification.answer import (
+        as_json,
+        as_text,
+        exit_status,
+        violations_text,
+    )
+    from harness.verification.extras import all_extras
+    from harness.verification.verify import verify
+
+    extras = all_extras()
+    with secluded():
+        verification = verify(arguments.run, extras)
+    print(as_json(verification) if arguments.json else as_text(verification))
+    found = violations_text(verification)
+    if found:
+        print(found, file=sys.stderr)
+    return exit_status(verification)
