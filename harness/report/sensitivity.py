@@ -64,24 +64,30 @@ def _flips(payload: Mapping[str, Json], width: int) -> Iterator[str]:
         key = (
             flip["policy"],
             flip["candidate_alias"],
-            f"{flip['recorded']} > {flip['verdict']}",
+            f"{flip['recorded']}->{flip['verdict']}",
             flip["reason_code"],
         )
-        found = possible if flip["verdict"] == "unknown" else certain
+        groups = possible if flip["verdict"] == "unknown" else certain
         trial = f":{flip['trial']}" if payload["trials"] > 1 else ""
-        found[key].append(flip["task_id"] + trial)
-    headers = ("policy", "candidate", "verdict", "because", "episodes", "tasks")
+        groups[key].append(flip["task_id"] + trial)
     for title, groups in (("Flips", certain), ("May flip", possible)):
-        rows = [(*key, len(tasks), _listed(tasks)) for key, tasks in groups.items()]
-        if rows:
-            yield f"{title}\n" + table(headers, rows, width=width, indent=2)
+        if groups:
+            lines = [line for key in groups for line in _group(key, groups[key], width)]
+            yield "\n".join([title, *lines])
     if not certain:
         yield "No verdict is certain to flip."
 
 
+def _group(key: tuple[str, ...], tasks: list[str], width: int) -> Iterator[str]:
+    policy, alias, change, reason = key
+    yield f"  {policy}, {visible(alias)}: {change}, {len(tasks)} ({reason})"
+    for line in wrap(_listed(tasks), max(width - 6, 8)):
+        yield f"      {line}"
+
+
 def _listed(tasks: list[str]) -> str:
     more = f" and {len(tasks) - LISTED} more" if len(tasks) > LISTED else ""
-    return " ".join(tasks[:LISTED]) + more
+    return " ".join(map(visible, tasks[:LISTED])) + more
 
 
 def _rules(payload: Mapping[str, Json], width: int) -> str:

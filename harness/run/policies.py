@@ -24,6 +24,7 @@ CHANGES: Final[dict[str, dict[str, Json]]] = {
     "defaults-ignored": {"insert_declared_defaults": False},
     "order-free": {"respect_call_order": False},
     "assertions-only": {"task_success": "assertions_only"},
+    "structural-text": {"intermediate_text_matching": "structural"},
     "verbatim-text": {"intermediate_text_matching": "verbatim"},
     "wire-1": {"attribution": "wire-1"},
     "strict-002": {"attribution": "strict-002"},

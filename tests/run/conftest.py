@@ -19,6 +19,7 @@ from harness.config.starter import (
 )
 from harness.oracle.certifying import CertifyingOracle
 from harness.run.evaluate import evaluate
+from tests.run.bent_server import BentControl
 
 PACK = "library"
 
@@ -109,3 +110,25 @@ class Bench:
 def bench(tmp_path, benchmark, controls):
     """Configs and runs of one test."""
     return Bench(tmp_path, benchmark, controls)
+
+
+TRACED = ("gold", "extras", "shouts", "chatty", "split-group", "stutters")
+
+
+@pytest.fixture(scope="session")
+def bent(benchmark, tmp_path_factory):
+    """Three finished runs of bent controls: `trace`, `executable`, `verbatim`."""
+    bench = Bench(tmp_path_factory.mktemp("bent"), benchmark, "")
+    with BentControl(benchmark).served() as server:
+        bench.base_url = server.url
+        bench.run(bench.config(*TRACED, executable=False, name="trace"))
+        bench.run(bench.config("extras", "chatty", name="executable"))
+        bench.run(
+            bench.config(
+                "chatty",
+                executable=False,
+                name="verbatim",
+                scoring={"intermediate_text_matching": "verbatim"},
+            )
+        )
+    return bench
