@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "rescore": _Command("rescore", "score a recorded run again, by another policy"),
     "sensitivity": _Command("sensitivity", "how a run's scores hang on scoring rules"),
     "explain": _Command("explain", "one episode as a person reads it"),
+    "audit": _Command("audit", "who may have read the benchmark, and what rests on it"),
     "score": _Command("score", "score recorded predictions under a published contract"),
     "candidates": _Command("candidates", "serve the control candidates"),
     "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
