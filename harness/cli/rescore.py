@@ -32,13 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.run.rescore import rescore_run
     from harness.run.seclusion import secluded
 
-    output: Path = arguments.output
     with secluded():
         rescored = rescore_run(
             arguments.run,
             arguments.policy,
-            output,
-            render_page=lambda report: render_html(report, output.name),
+            arguments.output,
+            render_page=render_html,
         )
     if arguments.json:
         print(json.dumps(rescored.record, indent=2, sort_keys=True, ensure_ascii=False))

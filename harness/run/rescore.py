@@ -50,7 +50,8 @@ SCORER: Final[dict[str, Json]] = {
 }
 POLICY_CHANGED: Final = "rescore.policy"
 """Why a score under another policy than the run's own is not published."""
-RenderPage = Callable[[Mapping[str, Json]], str]
+RenderPage = Callable[[Mapping[str, Json], str], str]
+"""From a report and the record's id to a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,10 @@ def rescore_run(
             with rows:
                 scored = score_run(evidence, rows.take)
             report = _report(evidence, scored, changed=named.policy != recorded)
-            page = render_page(report).encode("utf-8")
+            identity = _identity(run, named)
+            page = render_page(report, identity["record_id"]).encode("utf-8")
             record = {
-                **_identity(run, named),
+                **identity,
                 "candidate_aggregates": aggregate_hashes(scored),
                 "verdict_changes": [each.semantic_payload() for each in changes.found],
                 "rescorable": report["rescorable"],

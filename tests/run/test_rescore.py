@@ -13,7 +13,7 @@ from harness.run.rescore import rescore_run
 
 def rescored(folder, policy, output):
     return rescore_run(
-        folder, policy, output, render_page=lambda _: "<!doctype html>\n"
+        folder, policy, output, render_page=lambda *_: "<!doctype html>\n"
     )
 
 
