@@ -10,7 +10,7 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder")
-    parser.add_argument("task", metavar="TASK", help="a task id of the run")
+    parser.add_argument("task", metavar="TASK", help="a task id, or how it begins")
     parser.add_argument(
         "--candidate", metavar="A", help="an alias (default: the first of the plan)"
     )

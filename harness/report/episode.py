@@ -153,7 +153,10 @@ def _blame(payload: Mapping[str, Json], width: int) -> Iterator[str]:
     yield from wrap(
         f"To blame: {blame['owner']} ({blame['cause']}). {blame['summary']}", width
     )
-    if payload["detail"]:
+    divergence = payload["divergence"]
+    if payload["detail"] and (
+        divergence is None or payload["detail"] != divergence["problem"]
+    ):
         yield from _block(payload["detail"], width)
 
 

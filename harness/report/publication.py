@@ -9,6 +9,7 @@ _MEANINGS: Final = {
     "source.lineage_policy": "the benchmark was made outside strict separation",
     "source_run_manifest.gold_eligible": "certification did not find the pack gold",
     "scoring.contract": "the scoring contract is not the one that ships",
+    "rescore.policy": "scored again under another policy than the run's own",
     "stops.share_over_cap": "too many episodes stopped for a score to stand",
 }
 _OF_ONE_CANDIDATE: Final = {

@@ -32,10 +32,12 @@ def explain_episode(
 ) -> dict[str, Json]:
     """Return everything about one episode as a JSON payload.
 
-    Without `candidate` it is the plan's first one that has the task. Raises UsageError
-    for an episode that was not planned, and what a replay raises for its evidence.
+    `task_id` may be the beginning of ids: the plan's first such task is taken. Without
+    `candidate` it is the plan's first one that has the task. Raises UsageError for an
+    episode that was not planned, and what a replay raises for its evidence.
     """
     with RunEvidence(folder) as evidence:
+        task_id = _task_id(evidence, task_id)
         planned, others = _chosen(evidence, task_id, candidate)
         if not 0 <= trial < evidence.plan.header.trials:
             raise _not_planned(
@@ -52,14 +54,22 @@ def _chosen(
     evidence: RunEvidence, task_id: str, alias: str | None
 ) -> tuple[PlannedCandidate, list[str]]:
     header = evidence.plan.header
-    if task_id not in evidence.plan:
-        raise _not_planned(f"task {task_id}", _some(header.task_ids))
     having = [c for c in header.candidates if task_id in evidence.task_ids_of(c)]
     found = next((c for c in having if alias in (None, c.alias)), None)
     if found is None:
         expected = ", ".join(c.alias for c in having)
         raise _not_planned(f"--candidate {alias}", expected)
     return found, [c.alias for c in having if c is not found]
+
+
+def _task_id(evidence: RunEvidence, text: str) -> str:
+    if text in evidence.plan:
+        return text
+    task_ids = evidence.plan.header.task_ids
+    found = next((each for each in task_ids if each.startswith(text)), None)
+    if found is None:
+        raise _not_planned(f"task {text}", _some(task_ids))
+    return found
 
 
 def _some(task_ids: Sequence[str]) -> str:

@@ -65,7 +65,8 @@ def _lines(
 ) -> Iterator[str]:
     if not turn.scripted.expects_calls:
         yield "- a text and no call"
-        yield from _said(text)
+        if text or not tool_calls:
+            yield from _said(text)
         for call in tool_calls:
             yield f"+ {_call(call.function_name, call)}"
         return

@@ -10,11 +10,21 @@ import sys
 import pytest
 
 from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
+from tests.docs.stand_in import GOLD, StandIn
 
 SCENARIOS = {
-    "first-run": ["docs/tutorial/first-run.md", "docs/how-to/replay.md"],
+    "first-run": [
+        "docs/tutorial/first-run.md",
+        "docs/how-to/replay.md",
+        "docs/how-to/rescore-a-run.md",
+        "docs/how-to/read-one-episode.md",
+    ],
     "config": ["docs/how-to/write-a-config.md"],
     "http-oracle": ["docs/how-to/use-an-http-oracle.md"],
+    "vllm": ["docs/how-to/evaluate-a-vllm-endpoint.md"],
+    "hosted": ["docs/how-to/evaluate-a-hosted-endpoint.md"],
+    "pack": ["docs/how-to/write-a-pack.md"],
+    "traces": ["docs/how-to/score-traces-only.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
     "drill": ["docs/how-to/run-the-drill.md"],
     "action-ir": ["docs/reference/contracts/action-ir.md"],
@@ -23,6 +33,8 @@ SCENARIOS = {
     "mlperf-agentic": ["docs/reference/contracts/mlperf-agentic.md"],
 }
 """The pages of each scenario in reading order; all blocks share one folder."""
+OWN_ENDPOINT = {"vllm": None, "hosted": "right"}
+"""Scenarios in which a reader has an endpoint, and its key: a stand-in is served."""
 README_COMMANDS = {"demo", "tests"}
 """What the CI reads from README.md and runs itself."""
 
@@ -90,24 +102,40 @@ def work(tmp_path):
             os.kill(int(file.read_text()), signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def _own_endpoint(scenario, work):
+    if scenario not in OWN_ENDPOINT:
+        yield {}
+        return
+    key = OWN_ENDPOINT[scenario]
+    with StandIn(work / "benchmark", key=key).served() as server:
+        variables = {"BASE_URL": server.url, "MODEL": GOLD, "PROVIDER_KEY": key}
+        yield {name: value for name, value in variables.items() if value}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_blocks_of_a_scenario_run_in_order(scenario, work, environment):
+    with _own_endpoint(scenario, work) as variables:
+        for page in SCENARIOS[scenario]:
+            _run_page(page, scenario, work, environment | variables)
+
+
+def _run_page(page, scenario, work, environment):
     printed = ""
-    for page in SCENARIOS[scenario]:
-        for block in scenario_blocks(page, scenario):
-            if block.kind == "shows":
-                assert f"{block.text}\n" in printed, f"{page} shows what is not printed"
-                continue
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", block.text],
-                cwd=work,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=150,
-                check=False,
-            )
-            assert done.returncode == 0, f"{page}\n{block.text}\n{done.stderr}"
-            printed = done.stdout
+    for block in scenario_blocks(page, scenario):
+        if block.kind == "shows":
+            assert f"{block.text}\n" in printed, f"{page} shows what is not printed"
+            continue
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.text],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+        assert done.returncode == 0, f"{page}\n{block.text}\n{done.stderr}"
+        printed = done.stdout

@@ -79,6 +79,12 @@ def test_first_candidate_of_the_plan_is_shown_by_default(bent, extra_task):
     assert payload["other_candidates"] == ["extras"]
 
 
+def test_beginning_of_an_id_takes_the_first_such_task(bent, extra_task):
+    payload = explained(bent, extra_task.partition("-")[0], "extras")
+
+    assert payload["task_id"].startswith(extra_task.partition("-")[0])
+
+
 def test_retried_request_shows_every_attempt(bent):
     flips = sensitivity_of(bent.output("trace"))["flips"]
     task_id = next(f for f in flips if f["policy"] == "strict-002")["task_id"]
