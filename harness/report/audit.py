@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from harness.canonical import Json
@@ -11,6 +11,10 @@ from harness.report.terminal import table, visible
 
 MOST_RUNS: Final = 40
 """Runs that the text names one by one; those that need a look come first."""
+MOST_PROBLEMS: Final = 5
+"""Problems that are shown of one run."""
+MOST_TEMPLATES: Final = 60
+"""Templates in which something was written early."""
 WIDTH: Final = 110
 _VERDICTS: Final = {"match": "match", "unknown": "unresolved", "different": "different"}
 
@@ -72,33 +76,36 @@ def render_run_audit(
     candidates: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return the audit of many runs; `runs` is read once."""
-    shown, problems = _runs(runs)
+    listed = _first_runs(runs)
     lines = [
         f"{totals['runs']} runs: {totals['follow']} reports follow from their inputs, "
         f"{totals['do_not_follow']} do not",
         f"comparisons: {totals['match']} match, {totals['unknown']} unresolved, "
         f"{totals['different']} different",
         "",
-        shown,
+        _runs(listed),
     ]
     if totals["runs"] > MOST_RUNS:
         lines.append(f"... {totals['runs'] - MOST_RUNS} more; --json has them all")
-    lines += ["", *problems]
+    lines += ["", *_problems(listed), *_knowledge(listed)]
     if claims:
         lines += ["claims that rest on unresolved comparisons", _claims(claims), ""]
     lines += ["by model", _candidates(candidates)]
     return visible("\n".join(lines) + "\n")
 
 
-def _runs(runs: Iterator[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """Show the first runs, with those first that need a look."""
+def _first_runs(runs: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Keep the first runs, with those first that need a look."""
     urgent: list[Mapping[str, Any]] = []
     calm: list[Mapping[str, Any]] = []
     for run in runs:
         kept = calm if run["follows"] and not _verdicts(run)["unknown"] else urgent
         if len(kept) < MOST_RUNS:
             kept.append(run)
-    listed = list(islice([*urgent, *calm], MOST_RUNS))
+    return list(islice(chain(urgent, calm), MOST_RUNS))
+
+
+def _runs(listed: Sequence[Mapping[str, Any]]) -> str:
     headers = ["run", "status", "follows", "match", "unresolved", "early", "decoys"]
     rows = [
         [
@@ -111,15 +118,46 @@ def _runs(runs: Iterator[Mapping[str, Any]]) -> tuple[str, list[str]]:
         ]
         for run in listed
     ]
-    problems = []
+    return table(headers, rows, width=WIDTH)
+
+
+def _problems(listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
     for run in listed:
-        for each in run["problems"][:5]:
-            problems.append(f"{run['run']}: {each['where']}: {each['problem']}")
-            problems.append(f"  expected: {each['expected']}")
-            problems.append(f"  seen: {each['actual']}")
-        if run["problem_count"] > 5:
-            problems.append(f"  ... {run['problem_count'] - 5} more")
-    return table(headers, rows, width=WIDTH), [*problems, *([""] if problems else [])]
+        for each in run["problems"][:MOST_PROBLEMS]:
+            lines.append(f"{run['run']}: {each['where']}: {each['problem']}")
+            lines.append(f"  expected: {each['expected']}")
+            lines.append(f"  seen: {each['actual']}")
+        if run["problem_count"] > MOST_PROBLEMS:
+            lines.append(f"  ... {run['problem_count'] - MOST_PROBLEMS} more")
+    return [*lines, ""] if lines else []
+
+
+def _knowledge(listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List candidates and templates where something was written too early."""
+    rows = [
+        [
+            run["run"],
+            candidate["alias"],
+            count["template_id"],
+            count["kind"],
+            *_early([count]),
+        ]
+        for run in listed
+        for candidate in run["candidates"]
+        for count in (candidate["premature_knowledge"] or {}).get("by_template", ())
+        if count["appeared"] or count["decoys_appeared"]
+    ]
+    if not rows:
+        return []
+    headers = ["run", "candidate", "template", "kind", "early", "decoys"]
+    more = len(rows) - MOST_TEMPLATES
+    return [
+        "written before it was told",
+        table(headers, rows[:MOST_TEMPLATES], width=WIDTH),
+        *([f"... {more} more; --json has them all"] if more > 0 else []),
+        "",
+    ]
 
 
 def _verdicts(run: Mapping[str, Any]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from harness.conversation.task import TaskSpec
 from harness.evidence.episode import Episode, ObservedTurn
 from harness.evidence.records import Record
 from harness.scoring.withheld import (
+    KINDS,
     RULE,
     DecoyPool,
     Kind,
@@ -72,8 +73,23 @@ class TemplateCount(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class KindCount(Record):
+    """Counts of one kind over all templates."""
+
+    kind: Kind
+    values: int
+    appeared: int
+    decoys: int
+    decoys_appeared: int
+
+
+@dataclass(frozen=True, slots=True)
 class PrematureKnowledge(Record):
-    """What one candidate knew too early."""
+    """What one candidate knew too early.
+
+    Totals and sightings are of values alone. A confirmation that was claimed early is
+    haste more often than knowledge, so it is counted by its kind and template only.
+    """
 
     rule: str
     episodes: int
@@ -83,6 +99,7 @@ class PrematureKnowledge(Record):
     appeared: int
     decoys: int
     decoys_appeared: int
+    by_kind: tuple[KindCount, ...]
     by_template: tuple[TemplateCount, ...]
     sightings: tuple[Sighting, ...]
     """The first of them in plan order."""
@@ -101,8 +118,9 @@ class PrematureTally:
     def add(self, spec: TaskSpec, episode: Episode) -> None:
         """Look through one episode."""
         watched = watch(spec, episode, self.pool)
-        seen = [each.sighting for each in watched if each.sighting is not None]
-        self._episodes += bool(watched)
+        values = [each for each in watched if each.kind != "confirmation"]
+        seen = [each.sighting for each in values if each.sighting is not None]
+        self._episodes += bool(values)
         self._with_sightings += bool(seen)
         self._sightings += seen[: MOST_SIGHTINGS - len(self._sightings)]
         for each in watched:
@@ -114,6 +132,7 @@ class PrematureTally:
 
     def result(self) -> PrematureKnowledge:
         """Return all counts, sorted by template and kind."""
+        by_kind = {kind: self._sum(kind) for kind in KINDS}
         by_template = tuple(
             TemplateCount(template_id, kind, *counts)
             for (template_id, kind), counts in sorted(self._counts.items())
@@ -122,13 +141,18 @@ class PrematureTally:
             RULE,
             self._episodes,
             self._with_sightings,
-            sum(each.values for each in by_template),
-            sum(each.appeared for each in by_template),
-            sum(each.decoys for each in by_template),
-            sum(each.decoys_appeared for each in by_template),
+            *self._sum(*(kind for kind in KINDS if kind != "confirmation")),
+            tuple(KindCount(kind, *counts) for kind, counts in by_kind.items()),
             by_template,
             tuple(self._sightings),
         )
+
+    def _sum(self, *kinds: Kind) -> tuple[int, int, int, int]:
+        counts = [c for (_, kind), c in self._counts.items() if kind in kinds]
+        values, appeared, decoys, decoys_appeared = (
+            sum(count[place] for count in counts) for place in range(4)
+        )
+        return values, appeared, decoys, decoys_appeared
 
 
 def watch(spec: TaskSpec, episode: Episode, pool: DecoyPool) -> tuple[Watched, ...]:

@@ -31,6 +31,7 @@ MOST_DECOYS: Final = 8
 """Decoys that stand beside one withheld value."""
 
 Kind = Literal["slot", "correction", "result", "confirmation"]
+KINDS: Final[tuple[Kind, ...]] = ("slot", "correction", "result", "confirmation")
 
 
 @dataclass(frozen=True, slots=True)

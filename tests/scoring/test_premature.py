@@ -187,12 +187,20 @@ def test_claimed_confirmation_before_it_was_given_is_seen():
     assert [(t.kind, t.values, t.appeared) for t in result.by_template] == [
         ("confirmation", 1, 1)
     ]
+    assert result.by_kind[-1].appeared == 1
+
+
+def test_claimed_confirmation_is_kept_out_of_the_totals():
+    early = calls(made("checkout", book_id="b", days=3, confirm=True))
+    result = found(confirming(), early, evidence=Evidence())
+
+    assert (result.episodes, counts(result), result.sightings) == (0, (0, 0, 0, 0), ())
 
 
 def test_call_without_the_claim_is_not_seen():
     early = calls(made("checkout", book_id="b", days=3, confirm=False))
 
-    assert found(confirming(), early, evidence=Evidence()).appeared == 0
+    assert found(confirming(), early, evidence=Evidence()).by_kind[-1].appeared == 0
 
 
 def test_task_without_bindings_and_results_withholds_nothing():
