@@ -25,6 +25,7 @@ SCENARIOS = {
     "hosted": ["docs/how-to/evaluate-a-hosted-endpoint.md"],
     "pack": ["docs/how-to/write-a-pack.md"],
     "traces": ["docs/how-to/score-traces-only.md"],
+    "audit": ["docs/how-to/audit-contamination.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
     "drill": ["docs/how-to/run-the-drill.md"],
     "action-ir": ["docs/reference/contracts/action-ir.md"],
