@@ -42,7 +42,7 @@ from tests.hostile.pack_folders import write_hostile_pack
 
 HONEST = "an-honest-task"
 KEY = "planted-in-the-evaluator"
-EPISODE_S = 20.0
+EPISODE_S = 50.0
 LATE_S = 2.0
 """How long after its deadline an episode may end here."""
 GONE_S = 5.0

@@ -98,12 +98,12 @@ def get_state():
     return shown
 """
 ASSERTIONS = """
+import backend
+
 ASSERTION_CAPABILITIES = {"assert_sold": {"category": "state"}}
 
 
 def assert_sold(*, state, trace, task, ctx):
-    import backend
-
     backend.play("assertion", backend.played(ctx), {})
     bought = [c for c in task["expected_tool_calls"] if c["arguments"].get("confirm")]
     wanted = [[c["arguments"]["item_id"], c["arguments"]["quantity"]] for c in bought]

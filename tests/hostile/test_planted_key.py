@@ -54,7 +54,7 @@ class Command:
             Path(folder).mkdir()
         environment = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
             VARIABLE: self.key,
             **homes,
         }

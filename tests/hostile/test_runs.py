@@ -21,7 +21,6 @@ NAMES = (
     "reads-the-evaluators-environment",
     "changes-the-benchmark",
     "empties-the-benchmark",
-    "changes-a-mode",
     "changes-a-date",
     "changes-the-run-folder",
     "deletes-outside",
