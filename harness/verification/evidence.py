@@ -143,4 +143,5 @@ def _visit_traffic(findings: Findings, log: LogReader, entry: Entry) -> None:
     candidate_log.check_order(log, entry)
     if entry.record_type == "request" and not isinstance(entry, WithheldEntry):
         findings.count("requests hashed from their bodies")
-        check_request(entry)
+        with findings.refusals():
+            check_request(entry)

@@ -42,7 +42,7 @@ class SurveyedLog(LogReader):
             descriptor = os.open(window.path, os.O_RDONLY | os.O_CLOEXEC)
         super().__init__(window.path, log, descriptor, window.begin)
         self.damaged = 0
-        """Lines that are no record, or none that can stand there."""
+        """How many lines are no record, or not the one that belongs there."""
         self.withheld = array("Q")
         """Numbers of the records that were withheld."""
         self._findings = findings
@@ -80,20 +80,24 @@ class SurveyedLog(LogReader):
             self._report(len(self) + 1, str(error))
             self._skip(line)
             return None
-        in_place = expected is None or entry.sequence == expected
-        if not in_place:
-            self._report(len(self) + 1, _out_of_place(entry.sequence, expected or 1))
+        if expected is not None and entry.sequence != expected:
+            self._report(len(self) + 1, _out_of_place(entry.sequence, expected))
         try:
             visit(self, entry)
         except EvidenceError as error:
-            if in_place:
+            if not self._is_consequence(error):
+                self.damaged += 1
                 self._findings.add(error.violations)
-            self._skip(line)
-        else:
-            if isinstance(entry, WithheldEntry):
-                self.withheld.append(len(self))
-            self._enter(line, entry.record_type, entry.key, entry.number, entry.digest)
+                self._skip(line)
+                return max(entry.sequence + 1, expected or 1)
+        if isinstance(entry, WithheldEntry):
+            self.withheld.append(len(self))
+        self._enter(line, entry.record_type, entry.key, entry.number, entry.digest)
         return max(entry.sequence + 1, expected or 1)
+
+    def _is_consequence(self, error: EvidenceError) -> bool:
+        """Tell whether a record only lacks what a damaged line may have held."""
+        return self.damaged > 0 and error.code == self.format.invalid_code
 
     def _read(self, line: bytes, offset: int) -> Entry:
         left = read_withheld(self.format, line, offset)
@@ -106,11 +110,11 @@ class SurveyedLog(LogReader):
             raise damage(self.format, record + 1, offset, str(error)) from None
 
     def _report(self, number: int, reason: str) -> None:
+        self.damaged += 1
         self._findings.add(damage(self.format, number, self._end, reason).violations)
 
     def _skip(self, line: bytes) -> None:
         """Give a line its place and no key."""
-        self.damaged += 1
         self._offsets.append(self._end)
         self._used.append(1)
         self.index.add(_NO_KEY, _DAMAGED, 0)
