@@ -16,6 +16,7 @@ SCENARIOS = {
     "first-run": [
         "docs/tutorial/first-run.md",
         "docs/how-to/replay.md",
+        "docs/how-to/publish-and-verify.md",
         "docs/how-to/rescore-a-run.md",
         "docs/how-to/read-one-episode.md",
     ],
