@@ -42,13 +42,14 @@ def render_config_audit(audit: Mapping[str, Any]) -> str:
     if pairs:
         headers = ["candidate", "read by", "role", "verdict", "axis", "rows", "because"]
         lines += [table(headers, pairs, width=WIDTH), ""]
-    lines += [
+    settling = [
         f"to settle {candidate['alias']} and {pair['exposed_model']}: "
         f"{pair['settled_by']}"
         for candidate in audit["candidates"]
         for pair in candidate["comparisons"]
         if pair["settled_by"]
     ]
+    lines += [*settling, ""] if settling else []
     eligible = [
         [candidate["alias"], candidate["eligible_task_count"]]
         for candidate in audit["candidates"]

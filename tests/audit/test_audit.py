@@ -106,6 +106,49 @@ def test_audit_decides_as_a_run_does(publication, case):
         }
 
 
+@pytest.fixture
+def shaped(publication):
+    """The same reader shaped three rows by a profile, one of them paraphrased too."""
+
+    def mark(table):
+        for row in table[READ - 1 : 2 * READ - 1]:
+            row["metadata"] = {**row["metadata"], "profile_hash": "sha256:" + "0" * 64}
+
+    publication.edit_rows(mark)
+    publication.edit_manifest(lambda m: m["models"].update(profile=MODEL))
+    publication.edit_manifest(lambda m: m.update(profile_influenced_surface=True))
+    return publication
+
+
+LEAVE_OUT = {"contamination__on_violation": "exclude_row"}
+
+
+def test_rows_that_two_roles_read_are_left_out_once(shaped, tmp_path):
+    listed = [candidate("writer", **PIN), candidate("alpha", **PIN)]
+    folder = gate(shaped, tmp_path / "run", *listed, **LEAVE_OUT)
+    audit = audit_config(shaped.reload())
+    count = len(shaped.task_ids())
+
+    eligible = {c["alias"]: c["eligible_task_count"] for c in audit["candidates"]}
+    assert eligible == {"alpha": count, "writer": count - 2 * READ + 1}
+    assert audit["common_task_count"] == eligible["writer"]
+    assert audit_run(folder)["problems"] == []
+
+
+def test_reader_of_every_row_has_no_task_left(publication, tmp_path):
+    publication.edit_manifest(lambda m: m["models"].update(surface_judge=MODEL))
+    listed = [candidate("writer", **PIN), candidate("alpha", **PIN)]
+    folder = gate(publication, tmp_path / "run", *listed, **LEAVE_OUT)
+    audit = audit_config(publication.reload())
+
+    assert [(r["code"], r["candidate"]) for r in audit["refusals"]] == [
+        ("eval_contamination_empty_task_set", "writer"),
+        ("eval_contamination_empty_task_set", None),
+    ]
+    found = audit_run(folder)
+    assert (found["status"], found["problems"]) == ("refused", [])
+
+
 def test_every_pair_is_shown_with_axis_rows_and_what_settles_it(publication):
     audit = audit_config(
         configured(publication, candidate("alpha", **PIN), named_alike())

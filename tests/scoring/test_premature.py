@@ -16,6 +16,7 @@ from tests.scoring.episodes import (
     gold,
     made,
     part,
+    resolved,
     says,
     script,
     task,
@@ -171,6 +172,43 @@ def test_id_of_a_later_result_is_seen_in_executable_mode():
     result = found(spec, calls(made("status", book_id="B-4711")), evidence=Evidence())
 
     assert result.sightings[0].source == "result 0 id"
+
+
+def test_value_that_a_live_result_showed_is_not_seen():
+    needed = dependency(1, 1, "book_id", 0)
+    of = script([gold("find", title="Dune")], [gold("status", book_id="B-4711")], "ok")
+    spec = task(of, executable=part(dependencies=[needed]))
+    shown = {"released_to_model": True, "result": {"hits": ["B-4711", 3]}}
+    result = found(
+        spec,
+        calls(made("find", title="Dune"), executions=(("completed", shown),)),
+        calls(made("status", book_id="B-4712")),
+        evidence=Evidence(dependencies=(resolved(needed, "B-4711"),)),
+    )
+
+    assert counts(result) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"), [("items.1.id", 1), ("items.7.id", 0), ("items.x", 0)]
+)
+def test_dependency_is_found_by_its_path(path, values):
+    needed = replace(
+        dependency(1, 1, "", 0), argument_path=("books", *path.split(".")[1:])
+    )
+    books = [{"id": "B-1"}, {"id": "B-4711"}]
+    of = script([gold("find", title="Dune")], [gold("status", books=books)], "ok")
+    spec = task(of, executable=part(dependencies=[needed]))
+
+    assert found(spec, says("Hm."), evidence=Evidence()).values == values
+
+
+def test_recorded_text_that_is_no_json_stands_for_itself():
+    of = tracing().script
+    call = replace(of.turns[0].calls[0], recorded_result="locker 4711")
+    of = replace(of, turns=(replace(of.turns[0], calls=(call,)), *of.turns[1:]))
+
+    assert found(task(of), says("Try locker 4711.")).appeared == 1
 
 
 def confirming():
