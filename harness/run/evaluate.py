@@ -252,7 +252,11 @@ async def _one_candidate(
 
 
 def dry_run(config: EvalConfig) -> dict[str, Any]:
-    """Pass every gate, write nothing, ask no candidate (spec 3.1)."""
+    """Pass every gate, write nothing, ask no candidate (spec 3.1).
+
+    Raises CandidateError where a run would miss a key, as the run itself does.
+    """
+    _api_keys(config)
     authorized = pass_gates(config, None)
     plan, oracle = authorized.plan, authorized.source.oracle
     return {

@@ -8,6 +8,7 @@ from harness.benchmark.tables import read_rows
 from harness.candidates.control import ControlCandidate
 from harness.errors import ArtifactError, CandidateError
 from harness.evidence.task_table import read_task_rows
+from harness.run.evaluate import dry_run
 
 CONTROLS = ("gold", "silent", "words", "eager", "wrong-argument", "early-confirm")
 
@@ -132,6 +133,16 @@ def test_missing_key_is_refused_before_anything_is_written(bench, monkeypatch):
 
     assert caught.value.code == "eval_candidate_credentials_missing"
     assert not bench.output().exists()
+
+
+def test_dry_run_misses_the_key_that_a_run_would_miss(bench, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    config = bench.config("gold", api_key_env="NO_SUCH_KEY")
+
+    with pytest.raises(CandidateError) as caught:
+        dry_run(config)
+
+    assert caught.value.code == "eval_candidate_credentials_missing"
 
 
 def test_report_is_strict_json_with_counts_beside_every_rate(bench):
