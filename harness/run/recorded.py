@@ -111,6 +111,7 @@ class Evidence:
             max_turns=self.config.max_turns,
         )
         if self.episode_log is None:
+            # The turns are made from these very outcomes, so the two agree.
             candidate = RecordedCandidate(self.candidate_log)
             episode = await drive(request, candidate, deadline=math.inf)
             outcomes = tuple(candidate.given)
@@ -124,7 +125,7 @@ class Evidence:
                 )
                 for turn in episode.turns
             )
-        _require_same(episode, outcomes)
+            _require_same(episode, outcomes)
         attempts = tuple([self.attempts_of(t.request_hash) for t in episode.turns])
         return RecordedEpisode(task, episode, outcomes, attempts)
 

@@ -14,6 +14,7 @@ from harness.canonical import Json, hash_bytes, is_content_hash
 from harness.errors import FairtrialError
 from harness.evidence.artifacts import artifact_bytes
 from harness.evidence.folder import ARTIFACT_FILES
+from harness.evidence.lock import LOCK_FILE
 from harness.evidence.manifest import (
     MANIFEST_FILE,
     RecordRoot,
@@ -110,7 +111,7 @@ class ManifestCheck:
         for name in sorted(named.keys() - ARTIFACT_FILES.keys()):
             where = f"{MANIFEST_FILE}, artifacts.{name}"
             self._findings.differs(where, "no run writes this", "nothing", name)
-        known = {*ARTIFACT_FILES.values(), MANIFEST_FILE, AGGREGATES_FILE}
+        known = {*ARTIFACT_FILES.values(), MANIFEST_FILE, AGGREGATES_FILE, LOCK_FILE}
         for file in sorted(self._files.windows.keys() - known):
             self._findings.leave(file, "it is not under the manifest")
 

@@ -171,3 +171,20 @@ def test_startup_prints_ratios_and_imports_nothing_heavy():
 
     assert (done.returncode, payload["heavy"]) == (0, [])
     assert payload["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_evidence_measures_a_reader_beside_the_floor():
+    words = ["floor", "verify", "--episodes", "500", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(PERF / "evidence.py"), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures.keys() == {"bytes", "floor", "verify"}
+    assert figures["verify"]["episodes"] == [250, 500]
+    assert figures["verify"]["episodes_per_cpu_s"] > 0

@@ -93,6 +93,33 @@ def test_all_versions_print_the_same(bundles):
     assert len(printed) == 1
 
 
+SEAL = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+sys.dont_write_bytecode = True
+from pathlib import Path
+from harness.verification.redaction import Redaction
+from harness.verification.seal import seal_run
+run, output, *words = sys.argv[1:]
+seal_run(Path(run), Path(output), Redaction.of(words), None)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", INTERPRETERS)
+def test_all_versions_seal_the_same_bytes(version, executable_run, bundles, tmp_path):
+    done = verified_alone(
+        executable_run,
+        str(tmp_path / "again"),
+        "prompts",
+        python=INTERPRETERS[version],
+        code=SEAL,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "again").read_bytes() == (bundles / "redacted").read_bytes()
+
+
 @pytest.mark.slow
 def test_run_folder_is_verified_too(executable_run):
     done = verified_alone(executable_run)
