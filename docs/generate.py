@@ -205,7 +205,9 @@ def _artifacts() -> Iterator[str]:
         command ends with exit status 7."""
     )
     rows = [(f"`{file}`", _ARTIFACTS[name]) for name, file in ARTIFACT_FILES.items()]
-    manifest = "written last; binds identities, all files above, every record and itself"
+    manifest = (
+        "written last; binds identities, all files above, every record and itself"
+    )
     yield _table(("file", "holds"), iter([*rows, (f"`{MANIFEST_FILE}`", manifest)]))
     yield f"## Columns of `{ARTIFACT_FILES['eval_task_results']}`"
     yield _prose("A gate that does not apply to a row is null, never false.")
