@@ -27,6 +27,8 @@ _PREFIX: Final = "tag:yaml.org,2002:"
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _PREFIXED = re.compile(r"[-+]?0[xb][0-9a-fA-F_]+")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*)?\.?[0-9_]*([eE][-+]?[0-9]+)?")
+MAX_INTEGER_LENGTH: Final = 1000
+"""Longest integer that is read, in characters; no setting needs a longer one."""
 _TRUE: Final = frozenset({"yes", "true", "on"})
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -187,6 +189,10 @@ class _Builder:
         )
 
     def integer(self, node: yaml.ScalarNode, text: str) -> int:
+        if len(text) > MAX_INTEGER_LENGTH:
+            raise self.refusal(
+                node, f"an integer of {len(text)} characters; put text in quotes"
+            )
         if _DECIMAL.fullmatch(text):
             return int(text.replace("_", ""))
         if _PREFIXED.fullmatch(text):

@@ -96,3 +96,11 @@ def test_file_errors_name_the_file(tmp_path: Path) -> None:
         load_yaml(path)
 
     assert caught.value.where == "broken.yaml:2:4"
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "0x" + "f" * 4300])
+def test_endless_integer_is_refused_with_its_place(digits):
+    with pytest.raises(StrictYamlError) as caught:
+        load_yaml(f"a: 1\nb: {digits}\n")
+
+    assert caught.value.line == 2

@@ -8,7 +8,7 @@ here contacts an endpoint, and reports hold no path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,13 +36,14 @@ from harness.benchmark.source_guard import (
 )
 from harness.benchmark.table_check import TableChecker, TaskIndex
 from harness.benchmark.tables import read_rows
-from harness.canonical import Json, content_hash
+from harness.canonical import Json, content_hash, hash_file
 from harness.config import EvalConfig
 from harness.errors import SourceError
 
 VERIFICATION_VERSION: Final = "1.0"
 REPORT_NAME: Final = "source_verification_report.json"
 FAILURE_NAME: Final = "source_verification_failure.json"
+CERTIFICATION: Final = "oracle_validation_report"
 PUBLICATION_LINEAGE: Final = "strict_separation"
 
 
@@ -188,6 +189,7 @@ def verify_source(config: EvalConfig, *, probe: Probe | None = None) -> Verified
     tables = TableChecker(paths.publication_root, manifest)
     stats |= snapshot([tables.raw, tables.published])
     tables.check_bytes(stated.published_content_hash, checks.append)
+    _check_certification(paths.publication_root, manifest, checks.append)
     inventory = tables.check_rows(checks.append)
     oracle = None
     if config.is_executable:
@@ -206,6 +208,27 @@ def verify_source(config: EvalConfig, *, probe: Probe | None = None) -> Verified
         table=tables.published,
         guard=_guard(paths.run_manifest, manifest, tables, oracle, stats),
     )
+
+
+def _check_certification(
+    root: Path, manifest: RunManifest, passed: Callable[[str], None]
+) -> None:
+    """Hash the certification report, where the manifest declares one."""
+    declared = manifest.value["artifacts"].get(CERTIFICATION)
+    if not isinstance(declared, dict) or "content_hash" not in declared:
+        return
+    path = root / str(declared.get("file", f"{CERTIFICATION}.json"))
+    actual = hash_file(path) if path.is_file() else "no such file"
+    if actual != declared["content_hash"]:
+        raise SourceError(
+            "eval_source_publication_invalid",
+            "the certification report is not the one that the manifest declares",
+            where=path.name,
+            expected=str(declared["content_hash"]),
+            actual=actual,
+            recovery="bring back the file that `fairtrial publish` wrote",
+        )
+    passed("certification_report")
 
 
 def write_source_report(folder: Path, source: VerifiedSource) -> None:

@@ -184,8 +184,9 @@ class HttpTransport(httpx.AsyncBaseTransport):
             if not reusable:
                 with anyio.CancelScope(shield=True):
                     await connection.stream.aclose()
-        connection.idle_since = self._clock()
-        self._idle.setdefault(origin, []).append(connection)
+        if reusable:
+            connection.idle_since = self._clock()
+            self._idle.setdefault(origin, []).append(connection)
         return found
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
+import signal
 import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final, NoReturn
 
 from harness.causes import EXIT_INTERRUPTED, EXIT_SETUP, EXIT_USAGE, exit_status
+from harness.cli.streams import discard, steady_streams
 from harness.errors import FairtrialError
 
 
@@ -67,24 +68,35 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help()
         return EXIT_USAGE
     command = _module(arguments.command)
+    _end_like_interrupt()
     try:
         status: int = command.run(arguments)
         sys.stdout.flush()
     except FairtrialError as error:
         return _report(error, as_json=getattr(arguments, "json", False))
     except BrokenPipeError:
-        _discard_stdout()
+        discard(sys.stdout)
         return EXIT_SETUP
     except OSError as error:
         return _report(_refused_by_machine(error), as_json=False)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(
+            "interrupted; a run goes on with `fairtrial run CONFIG --resume`",
+            file=sys.stderr,
+        )
         return EXIT_INTERRUPTED
     return status
 
 
+def _end_like_interrupt() -> None:
+    """Let the polite signals clean up as Ctrl-C does, instead of killing at once."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
 def console() -> NoReturn:
     """Entry point of the `fairtrial` command."""
+    steady_streams()
     raise SystemExit(main())
 
 
@@ -142,8 +154,3 @@ def _refused_by_machine(error: OSError) -> FairtrialError:
         actual=error.strerror or str(error),
         recovery="make room or give rights, then repeat; a run goes on with --resume",
     )
-
-
-def _discard_stdout() -> None:
-    """Let interpreter shutdown flush into nowhere instead of a closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,6 +20,7 @@ from harness.config.values import (
     Modes,
     NoHeldOut,
     NoTranslation,
+    Parallel,
     Positive,
     Revision,
     SameTaskIds,
@@ -27,6 +28,7 @@ from harness.config.values import (
     Share,
     Text,
     Token,
+    Trials,
 )
 
 SCHEMA_VERSION: Final = "1"
@@ -55,7 +57,7 @@ class EvalSection(Closed):
 
     mode: Modes
     """In canonical order, whatever the order in the file."""
-    trials: Positive
+    trials: Trials
 
 
 class ScoringRules(Closed):
@@ -122,7 +124,7 @@ class LimitsSection(Closed):
     """One model turn, all its attempts together."""
     episode_timeout_s: Seconds
     """One episode, everything in it together."""
-    max_parallel_tasks: Positive
+    max_parallel_tasks: Parallel
     max_retries: Count
     max_stops: Count
     """The run gives up when more non-candidate stops than this have happened."""

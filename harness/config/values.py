@@ -159,8 +159,13 @@ Revision = Annotated[str, AfterValidator(_revision), AfterValidator(_text)]
 Token = Annotated[str, StringConstraints(pattern=ALIAS_PATTERN)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 Seconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(gt=0)]
+LARGEST: Final = (1 << 53) - 1
+"""Largest count: what every JSON reader and every kernel limit can hold."""
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Positive = Annotated[int, Field(gt=0, le=LARGEST)]
+Parallel = Annotated[int, Field(gt=0, le=4096)]
+"""Episodes in flight: each may hold a socket and a worker process."""
+Trials = Annotated[int, Field(gt=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Mode = Annotated[Literal["trace", "executable"], BeforeValidator(_supported_mode)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]

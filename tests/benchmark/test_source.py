@@ -33,6 +33,7 @@ ALL_CHECKS = (
     "raw_bytes",
     "published_bytes",
     "held_out_verdict",
+    "certification_report",
     "publication_semantics",
     "row_decoding",
     "task_index",
@@ -750,3 +751,12 @@ def test_verification_imports_no_client_and_no_oracle():
     )
 
     assert result.stdout.strip() == "[]"
+
+
+def test_edited_certification_report_is_refused(publication):
+    (publication.benchmark / "oracle_validation_report.json").write_text("{}")
+
+    with pytest.raises(SourceError) as caught:
+        publication.verified()
+
+    assert caught.value.code == "eval_source_publication_invalid"

@@ -365,3 +365,16 @@ async def test_cut_body_over_https_is_an_error():
         async with opened(ssl_context=client_side) as transport:
             with pytest.raises(CutResponse):
                 await post(transport, server.url)
+
+
+async def test_connection_that_its_server_closes_is_never_idle():
+    last = raw(b"HTTP/1.1 200 OK\nConnection: close\nContent-Length: 5\n\nhello")
+    with ScriptedServer([last]) as server:
+        async with opened() as transport:
+            async with anyio.create_task_group() as group:
+                for _ in range(8):
+                    group.start_soon(post, transport, server.url)
+            idle = sum(map(len, transport._idle.values()))
+
+    assert idle == 0
+    assert len(server.requests) == 8

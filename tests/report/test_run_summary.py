@@ -70,8 +70,7 @@ def test_refused_publication_lists_every_reason():
 
     assert (
         "Publication: not allowed\n  - stops.share_over_cap: too many episodes stopped "
-        "for a score to stand\n  - policy.debug\n"
-        in render_run(payload, "out")
+        "for a score to stand\n  - policy.debug\n" in render_run(payload, "out")
     )
 
 
