@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run; 0, or 9 when too many episodes stopped for a score to stand."""
     from harness.config import load_config
+    from harness.evidence.folder import RunFolder
     from harness.report.html import render_html
     from harness.report.run_summary import render_run
     from harness.run.evaluate import dry_run, evaluate
@@ -44,6 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if finished.replayed:
         print("the folder is finished: replayed from its evidence", file=sys.stderr)
+    for name, size in RunFolder(config.paths.output_dir).torn_tails().items():
+        print(
+            f"{name}: {size} bytes that a killed process left unfinished, kept and "
+            "not read",
+            file=sys.stderr,
+        )
     if arguments.json:
         print(json.dumps(finished.report, indent=2, sort_keys=True))
     else:

@@ -156,6 +156,13 @@ class RunFolder:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
 
+    def torn_tails(self) -> dict[str, int]:
+        """Return the torn ends of logs that were set aside here, sizes in bytes."""
+        return {
+            path.name: path.stat().st_size
+            for path in sorted(self.path.glob("*.torn-*"))
+        }
+
     def lock(self, *, started_at: str) -> RunLock:
         """Take the folder or raise EvidenceError (`eval_run_in_use`)."""
         return RunLock.acquire(self.path, started_at=started_at)

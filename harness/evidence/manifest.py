@@ -99,13 +99,15 @@ def build_manifest(
     artifacts: Mapping[str, tuple[str, str]],
     evidence: Mapping[str, RecordRoot],
     containment: Mapping[str, Json],
+    torn_tails: Mapping[str, int],
     timing: RunTiming,
 ) -> dict[str, Json]:
     """Return the manifest's payload (spec 3.16).
 
     `artifacts` maps a name to file name and content hash; `evidence` has a root for
     every evidence file that the run wrote; `containment` is what workers ran under,
-    empty for a run without any.
+    empty for a run without any; `torn_tails` are the files that hold what a killed
+    process left unfinished at a log's end, with their sizes in bytes.
     """
     payload: dict[str, Json] = {
         "schema_version": MANIFEST_VERSION,
@@ -122,6 +124,7 @@ def build_manifest(
         "evidence": {name: file.as_payload() for name, file in evidence.items()},
         "merkle_root": evidence_root(evidence),
         "containment": dict(containment),
+        "torn_tails": dict(torn_tails),
         "timing": timing.as_payload(),
         "publication_allowed": report["publication_allowed"],
         "non_publication_reasons": report["non_publication_reasons"],

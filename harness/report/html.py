@@ -61,6 +61,7 @@ def render_html(report: Mapping[str, Json], out_dir_label: str) -> str:
         *_ledger(view),
         *_companions(view),
         *_servers(view),
+        *_torn(report),
         _identities(view),
     ]
     return (
@@ -103,6 +104,22 @@ def _table(
 
 def _row_header(value: object) -> str:
     return f'<th scope="row">{_text(value)}</th>'
+
+
+def _torn(report: Mapping[str, Json]) -> Iterable[str]:
+    """Say which ends of logs a killed process left unfinished, if there are any."""
+    tails = report.get("torn_tails")
+    if tails:
+        yield _table(
+            "Set aside",
+            "A process was killed while it wrote. These unfinished ends of logs were "
+            "kept and not read as evidence.",
+            (("file", False), ("bytes", True)),
+            (
+                f"{_row_header(name)}{_cell(size, number=True)}"
+                for name, size in sorted(tails.items())
+            ),
+        )
 
 
 def _publication(view: RunView) -> str:

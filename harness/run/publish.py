@@ -34,7 +34,9 @@ def publish_run(
         files = evidence.files()
     report = build_report(header, scored, max_stop_share=config.max_stop_share)
     write_json_artifact(folder.file("eval_report"), report)
-    write_once(folder.file("report"), [render_page(report).encode("utf-8")])
+    torn = folder.torn_tails()
+    page = render_page({**report, "torn_tails": torn})
+    write_once(folder.file("report"), [page.encode("utf-8")])
     manifest = build_manifest(
         report=report,
         scoring_policy_hash=header.scoring_policy_hash,
@@ -52,6 +54,7 @@ def publish_run(
         artifacts=_artifacts(folder, files),
         evidence={name: file.root for name, file in files.items()},
         containment=containment,
+        torn_tails=torn,
         timing=RunTiming(started, datetime.now(UTC)),
     )
     write_manifest(folder.path, manifest)

@@ -90,6 +90,7 @@ def folder(tmp_path):
         candidate_aggregates={"gold": key(6)},
         artifacts={n: (file, hash_file(tmp_path / file)) for n, file in names.items()},
         evidence={name: root_of(tmp_path, log) for name, log in files.items()},
+        torn_tails={},
         containment={"level": "process"},
         timing=RunTiming(
             datetime(2026, 1, 5, 12, tzinfo=UTC), datetime(2026, 1, 5, 13, tzinfo=UTC)
@@ -115,6 +116,7 @@ def test_the_manifest_names_what_the_contract_asks_for(folder):
         "merkle_root",
         "containment",
         "timing",
+        "torn_tails",
         "manifest_hash",
     }
     assert manifest["artifacts"]["tool_trace_cache"] == {

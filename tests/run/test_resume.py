@@ -178,3 +178,28 @@ def test_candidate_log_that_lost_its_end_is_asked_again_where_it_is_needed(
 
     assert aggregate_hashes(folder) == before
     assert control.number == asked + 1
+
+
+@pytest.mark.slow
+def test_torn_end_of_a_log_is_kept_and_reported(bench, benchmark):
+    assassin = Assassin(25)
+    control = CountingControl(benchmark, assassin)
+    with control.served() as server:
+        bench.config("gold", base_url=server.url)
+        file = bench.folder / "eval.yaml"
+        assassin.victim = start(file)
+        assassin.victim.wait(30)
+        assassin.victim = None
+        log = bench.output() / "candidate_io_cache.jsonl"
+        with log.open("ab") as stream:
+            stream.write(b'{"payload":{"half')
+
+        status = start(file, "--resume").wait(50)
+
+    manifest = json.loads((bench.output() / "eval_manifest.json").read_text())
+    printed = file.with_suffix(".log").read_text()
+
+    assert status == 0, printed
+    assert manifest["torn_tails"] == {"candidate_io_cache.jsonl.torn-1": 17}
+    assert "candidate_io_cache.jsonl.torn-1: 17 bytes" in printed
+    assert "Set aside" in (bench.output() / "report.html").read_text()
