@@ -47,15 +47,16 @@ class RunSettings:
                 "scoring_policy_hash": document["scoring_policy_hash"],
                 "candidate_aliases": document["candidate_aliases"],
             }
+            follows = {
+                "eval_config_hash": settings.eval_config_hash,
+                "scoring_policy_hash": settings.scoring_policy_hash,
+                # Raises for an alias that is no text.
+                "candidate_aliases": sorted(settings.endpoints),
+            }
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise _refusal(
                 "a complete meaning with its hashes", f"{type(error).__name__}: {error}"
             ) from None
-        follows = {
-            "eval_config_hash": settings.eval_config_hash,
-            "scoring_policy_hash": settings.scoring_policy_hash,
-            "candidate_aliases": sorted(settings.endpoints),
-        }
         for name, value in follows.items():
             if stated[name] != value:
                 raise _refusal(f"{name} {value}", str(stated[name]))
