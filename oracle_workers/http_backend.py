@@ -117,7 +117,13 @@ class HttpClient:
         content = self._exchange(f"{method} {path}", method, path, None)
         return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
-    def delete(self, session_id: str, timeout_s: float, *, may_be_gone: bool) -> None:
+    def delete(
+        self,
+        session_id: str,
+        *,
+        may_be_gone: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
         """Delete a session; raise NotServedError unless the answer is a 2xx.
 
         With `may_be_gone`, an answer that there is no such session will do.

@@ -51,7 +51,7 @@ class _HttpSession:
     def leave(self) -> None:
         """Delete what is still open; there is nobody left to tell how it went."""
         try:
-            self._close({})
+            self._delete_own(self._pack.close_s)
         except (NotServedError, NotJsonError):
             return
 
@@ -78,7 +78,7 @@ class _HttpSession:
         return plain_json.encode(answer["tools"])
 
     def _reset(self, _message: dict[str, Any]) -> bytes:
-        self._close({})
+        self._delete_own()
         context = plain_json.encode(self._context)
         body = b'{"context":%b,"fixtures":%b}' % (context, self._pack.fixtures)
         answer = self._client.json("POST", "/v1/sessions", body)
@@ -106,15 +106,17 @@ class _HttpSession:
         return loop.state_hash(self._ask("GET", "state"))
 
     def _close(self, _message: dict[str, Any]) -> bytes:
-        session_id, self._id = self._id, None
-        if session_id is not None:
-            self._client.delete(session_id, self._pack.close_s, may_be_gone=False)
+        self._delete_own()
         return b"true"
 
     def _delete(self, message: dict[str, Any]) -> bytes:
-        session_id = message["session_id"]
-        self._client.delete(session_id, self._pack.close_s, may_be_gone=True)
+        self._client.delete(message["session_id"], may_be_gone=True)
         return b"true"
+
+    def _delete_own(self, timeout_s: float | None = None) -> None:
+        session_id, self._id = self._id, None
+        if session_id is not None:
+            self._client.delete(session_id, timeout_s=timeout_s)
 
     def _ask(self, method: str, part: str, body: bytes | None = None) -> Any:
         if self._id is None:

@@ -80,7 +80,7 @@ class EndpointResident:
                 "ca_bundle": None if bundle is None else str(bundle),
                 "max_request_bytes": endpoint.max_request_bytes,
                 "max_response_bytes": endpoint.max_response_bytes,
-                "timeout_s": _longest(deadlines),
+                "timeout_s": _patience_s(deadlines),
                 "close_s": deadlines.close_s,
             },
         }
@@ -98,12 +98,15 @@ class EndpointResident:
             "relay": {
                 "host": self.endpoint.host,
                 "port": self.endpoint.port,
-                "timeout_s": _longest(deadlines),
+                "timeout_s": _patience_s(deadlines),
                 "readable": paths.interpreter(),
             },
             "grace_s": min(2 * deadlines.close_s, GRACE_S),
         }
 
 
-def _longest(deadlines: WorkerDeadlines) -> float:
-    return max(deadlines.call_s, deadlines.reset_s, deadlines.state_s)
+def _patience_s(deadlines: WorkerDeadlines) -> float:
+    """Return a time that no deadline of the evaluator reaches: it is the judge."""
+    return 2 * max(
+        deadlines.call_s, deadlines.reset_s, deadlines.state_s, deadlines.close_s
+    )

@@ -29,7 +29,7 @@ TASK = SessionContext("task-1", 7, CLOCK)
 SESSION_ID = "a/b c?ü"
 """An id that needs escaping everywhere."""
 DEADLINES = WorkerDeadlines(
-    import_s=20, reset_s=5, call_s=5, state_s=5, assertion_s=5, close_s=2
+    import_s=20, reset_s=20, call_s=20, state_s=20, assertion_s=20, close_s=10
 )
 ASSERTIONS = """
 def assert_seen(*, state, trace, task, ctx):

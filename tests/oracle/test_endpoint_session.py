@@ -120,7 +120,7 @@ def test_bodies_are_what_the_protocol_says(bench):
 
     created, called, _ = bench.server.requests[since:]
     assert created.json() == {
-        "context": {"clock": CLOCK, "seed": 7, "timeout_s": 5, "task_id": "task-1"},
+        "context": {"clock": CLOCK, "seed": 7, "timeout_s": 20, "task_id": "task-1"},
         "fixtures": {"rows": [{"id": 1, "name": "é"}]},
     }
     assert called.json() == {
@@ -413,6 +413,8 @@ def test_cancelled_call_deletes_its_session(bench):
 def test_host_death_deletes_the_sessions_of_its_workers(bench):
     async def scenario(session):
         os.kill(parent_of(session._client.pid), signal.SIGKILL)
+        # The kernel ends the worker with its host, but not in the same instant.
+        await anyio.wait_readable(session._client.channel.handle)
         with pytest.raises(OracleFault) as caught:
             await count(session)
         return caught.value
