@@ -50,7 +50,9 @@ def test_demo_command_runs_the_installed_program():
 
 
 def test_test_command_runs_the_whole_suite():
-    assert COMMANDS["tests"].endswith("&& .venv/bin/python -m pytest -q")
+    whole = "&& .venv/bin/python -m pytest -q -n 2 --dist loadfile"
+
+    assert COMMANDS["tests"].endswith(whole)
 
 
 def test_unknown_command_is_refused():
