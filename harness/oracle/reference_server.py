@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -267,6 +267,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="JSON lines (stderr)")
     parser.add_argument("--level", choices=_LEVELS, default="process")
+    parser.add_argument(
+        "--timeout", type=float, default=10.0, metavar="S", help="one operation (10)"
+    )
     return parser
 
 
@@ -331,6 +334,7 @@ def _serving(arguments: argparse.Namespace) -> Serving:
         conformance=None if document is None else document.read_bytes(),
         bearer_token=token,
         level=arguments.level,
+        deadlines=WorkerDeadlines(*[arguments.timeout] * len(fields(WorkerDeadlines))),
     )
 
 

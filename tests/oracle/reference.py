@@ -59,7 +59,8 @@ def reference_server(folder, pack, *options, port=0, **variables):
     command = [
         *(sys.executable, "-m", "harness.oracle.reference_server", str(pack)),
         *("--certificate", str(CERTIFICATE), "--key", str(TLS / "key.pem")),
-        *("--log", str(log), "--port", str(port), *map(str, options)),
+        *("--log", str(log), "--port", str(port), "--timeout", "30"),
+        *map(str, options),
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(

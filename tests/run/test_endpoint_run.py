@@ -20,6 +20,7 @@ from harness.config.starter import (
 from harness.errors import OracleError, SourceError, UsageError
 from harness.evidence.task_table import read_task_rows
 from harness.oracle.certifying import CertifyingOracle
+from harness.oracle.contracts import WorkerDeadlines
 from harness.oracle.sandbox import detect_sandbox
 from harness.run.evaluate import dry_run, evaluate
 from tests.oracle.reference import reference_server
@@ -28,6 +29,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 TOKEN = "oracle-token-" + "73a1f09c52"
 POLICY = "BFCL_ENDPOINT_CREDENTIAL_POLICY"
+PATIENT = WorkerDeadlines(30.0, 30.0, 30.0, 30.0, 30.0, 10.0)
+PATIENT_LIMITS = [
+    ("limits", f"{operation}_timeout_s")
+    for operation in ("import", "reset", "tool", "state", "assertion", "close")
+]
 CONFORMANCE = b'{"kind":"bfcl-endpoint-conformance-v1","result":"passed"}'
 
 
@@ -67,7 +73,10 @@ class Remote:
                 self.pack / "endpoint_config.yaml",
             ),
             output_dir="out",
-            changes={tuple(k.split("__")): v for k, v in changes.items()},
+            changes={
+                **dict.fromkeys(PATIENT_LIMITS, 30.0),
+                **{tuple(k.split("__")): v for k, v in changes.items()},
+            },
         )
 
 
@@ -90,7 +99,7 @@ def remote(tmp_path_factory):
         patch.setenv("ORACLE_TOKEN", TOKEN)
         patch.setenv(POLICY, str(remote.policy))
         pack = load_pack(remote.pack)
-        oracle = CertifyingOracle()
+        oracle = CertifyingOracle(deadlines=PATIENT)
         remote.published = anyio.run(
             lambda: publish(pack, remote.benchmark, oracle=oracle)
         )
