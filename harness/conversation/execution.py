@@ -28,18 +28,7 @@ from harness.evidence.episode import (
 )
 from harness.json_schema import ToolCatalog
 from harness.oracle.contracts import OracleFault, PackSession
-
-ORACLE_ENDED: Final = frozenset(
-    {
-        "oracle_reset_failed",
-        "unknown_commit_state",
-        "oracle_timeout",
-        "oracle_call_failed",
-        "oracle_result_malformed",
-        "dependency_resolution_failed",
-    }
-)
-"""Statuses after which neither final state nor assertions can be trusted."""
+from harness.scoring.executable import ORACLE_DEAD
 
 _UNEARNED: Final = "tool_execution.confirmation_not_earned"
 
@@ -124,7 +113,7 @@ class LiveOracle:
 
     async def finish(self, status: EpisodeStatus) -> End | None:
         """Read the final state and run the assertions where that makes sense."""
-        if status in ORACLE_ENDED:
+        if status in ORACLE_DEAD:
             return None
         try:
             self.final_state_hash = await self.session.state_hash()

@@ -30,7 +30,7 @@ _PRECEDENCE: Final = (
 )
 """Which oracle fault names the gate when an episode has several (spec 3.9)."""
 
-_ORACLE_DEAD: Final = frozenset(
+ORACLE_DEAD: Final = frozenset(
     {
         "oracle_reset_failed",
         "unknown_commit_state",
@@ -40,7 +40,7 @@ _ORACLE_DEAD: Final = frozenset(
         "dependency_resolution_failed",
     }
 )
-"""Fatal stops after which no assertion runs."""
+"""Fatal stops after which neither final state nor assertions can be trusted."""
 
 
 def executable_gates(
@@ -176,7 +176,7 @@ def _assertion_failed(
 def _unrun(gate: GateName, reading: Reading, index: int) -> Gate:
     if reading.policy.attribution == "wire-1":
         return evidence_missing(gate)
-    if reading.booking.status in _ORACLE_DEAD:
+    if reading.booking.status in ORACLE_DEAD:
         return inapplicable(gate)
     return failed(
         gate,
