@@ -101,7 +101,7 @@ class Engine(Protocol):
         """Return every setting that cannot be applied; loads and sends nothing."""
 
     async def __aenter__(self) -> Self:
-        """Load or start; raises SetupError where that fails."""
+        """Load or start; raises EngineError where that fails."""
 
     async def __aexit__(
         self,
