@@ -22,7 +22,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="decides task seeds (0)")
     parser.add_argument("--language", metavar="L", help="the pack's default if absent")
+    parser.add_argument(
+        "--max-variants",
+        type=_count,
+        metavar="N",
+        help="at most N tasks a template, sampled by the seed; fewer cost less to run",
+    )
     parser.add_argument("--json", action="store_true", help="JSON on stdout")
+
+
+def _count(text: str) -> int:
+    from harness.benchmark.templates import MAX_VARIANTS
+
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= MAX_VARIANTS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no whole number from 1 to {MAX_VARIANTS}"
+        )
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.benchmark.bundled import resolve_pack
     from harness.benchmark.pack import load_pack
     from harness.benchmark.publication import publish, refuse_existing
+    from harness.benchmark.templates import MAX_VARIANTS
     from harness.oracle.certifying import CertifyingOracle
 
     refuse_existing(args.output)
@@ -43,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
             args.output,
             seed=args.seed,
             language=args.language,
+            max_variants=args.max_variants or MAX_VARIANTS,
             oracle=CertifyingOracle(),
             progress=lambda words: print(words, file=sys.stderr),
         )

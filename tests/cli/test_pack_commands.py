@@ -43,6 +43,27 @@ def test_publish_that_is_not_gold_exits_2_and_keeps_the_benchmark(tmp_path, caps
     assert (output / "run_manifest.json").is_file()
 
 
+@pytest.mark.slow
+def test_publish_takes_fewer_variants_where_episodes_cost_money(tmp_path, capsys):
+    pack = write_pack(tmp_path / "pack", purchase())
+    output = tmp_path / "benchmark"
+
+    status = main(
+        ["publish", str(pack), "--output", str(output), "--max-variants", "2"]
+    )
+
+    assert status == 0
+    assert capsys.readouterr().out.startswith("2 tasks published")
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "257", "two", ""])
+def test_a_count_of_variants_out_of_range_exits_2(count, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["publish", "library", "--output", str(tmp_path), "--max-variants", count])
+
+    assert "whole number from 1 to 256" in capsys.readouterr().err
+
+
 def test_publish_over_an_existing_folder_exits_2(tmp_path, capsys):
     status = main(["publish", "library", "--output", str(tmp_path)])
 
