@@ -255,6 +255,7 @@ _OPERATOR_EDITS = {
     "eval_cli_invalid": "The command line asks for something impossible.",
     "eval_output_exists": "The output folder exists already.",
     "eval_oracle_credentials_refused": "No grant for a credential, or none is set.",
+    "eval_engine_setting_unsupported": "An engine cannot apply a decoding setting.",
     "pack_invalid": "The pack breaks the pack contract.",
     "pack_not_gold": "Publishing finished, and the pack is not gold.",
 }
@@ -295,6 +296,7 @@ _SETUP = {
     "eval_predictions_drift": "A file is not the one whose hash was declared.",
     "eval_runner_invalid": "The runner was asked for the impossible.",
     "eval_runner_mode_unsupported": "The runner does not serve this mode.",
+    "eval_engine_start_failed": "An engine did not load, or its server not start.",
     "eval_cli_runtime_failed": "The machine refused: disk, memory or rights.",
 }
 _EXPOSURE = {
@@ -315,6 +317,7 @@ _ENDPOINT = {
     "eval_candidate_provider_extension_invalid": "An extension is not allowed.",
     "eval_candidate_response_invalid": "A response cannot be recorded.",
     "eval_candidate_stop_limit": "Too many stops at the endpoint; run given up.",
+    "eval_engine_failed": "An engine broke down while it made predictions.",
 }
 _LIVE_ORACLE = {
     "eval_oracle_session_failed": "The oracle host did not start or died.",

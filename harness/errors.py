@@ -7,6 +7,7 @@
       SourceError           a publication that cannot be trusted or has changed
       ContaminationError    a candidate that may have seen the benchmark
       CandidateError        the candidate endpoint stops the run
+      EngineError           an engine that makes predictions stops the run
       ConversationError     a prompt or script that breaks its own rules
       OracleError           the live oracle or an assertion stops the run
       ScoringError          evidence that does not support the score asked for
@@ -116,6 +117,10 @@ class ContaminationError(FairtrialError):
 
 class CandidateError(FairtrialError):
     """The candidate endpoint or its client stops the run."""
+
+
+class EngineError(FairtrialError):
+    """An engine of predictions refuses a setting, does not start or breaks down."""
 
 
 class ConversationError(FairtrialError):
