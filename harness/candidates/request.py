@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.canonical import Json, canonical_bytes, content_hash, hash_bytes
+from harness.canonical import Json, canonical_bytes, hash_bytes
 from harness.errors import CandidateError, ConversationError
 from harness.evidence.episode import CANDIDATE_VERSION
+from harness.strict_json import decode_document
 
 ANSWER_KEYS: Final = frozenset(
     {
@@ -77,8 +78,14 @@ class PreparedRequest:
     task_id: str
     trial: int
     turn_index: int
-    head: dict[str, Json]
-    """The hashed payload: `content_hash(head) == request_hash`."""
+    head_bytes: bytes
+    """The hashed payload as canonical JSON: its hash is `request_hash`."""
+
+    @property
+    def head(self) -> dict[str, Json]:
+        """The hashed payload: `content_hash(head) == request_hash`."""
+        head: dict[str, Json] = decode_document(self.head_bytes)
+        return head
 
 
 def prepare_request(
@@ -90,54 +97,112 @@ def prepare_request(
     messages: Sequence[dict[str, Any]],
     tools: Sequence[dict[str, Any]],
 ) -> PreparedRequest:
-    """Encode one request and give it its identity.
+    """Encode one request and give it its identity; raises as `RequestWriter.write`."""
+    return RequestWriter(endpoint, task_id, trial, tools).write(turn_index, messages)
 
-    Raises ConversationError where a message carries gold, and CandidateError for a
-    provider extension that is not allowed or a body that is no JSON.
+
+class RequestWriter:
+    """Writes the requests of one episode.
+
+    They share all but the end of their messages, so what was encoded for an earlier
+    one is put in front of what is new. The bytes are those of the whole body encoded
+    at once.
     """
-    _refuse_answer_keys(messages)
-    payload = {
-        **_fields_of(endpoint),
-        "messages": list(messages),
-        "tools": list(tools),
-    }
-    try:
-        body = canonical_bytes(payload)
-    except (TypeError, ValueError) as error:
-        raise CandidateError(
-            "eval_candidate_request_invalid",
-            "the request body is not JSON in UTF-8",
-            where=f"{task_id} trial {trial} turn {turn_index}",
-            expected="finite numbers, text without unpaired surrogates",
-            actual=type(error).__name__,
-            recovery="look at the row's messages and tools",
-        ) from None
-    body_hash = hash_bytes(body)
-    request_id = f"{endpoint.alias}:{task_id}:{trial}:{turn_index}"
-    head: dict[str, Json] = {
-        "schema_version": CANDIDATE_VERSION,
-        "request_id": request_id,
-        "candidate_alias": endpoint.alias,
-        "canonical_model_identity": endpoint.canonical_id,
-        "task_id": task_id,
-        "trial": trial,
-        "turn_index": turn_index,
-        "provider": endpoint.provider,
-        "provider_api_version": endpoint.provider_api_version,
-        "base_url": endpoint.base_url,
-        "model": endpoint.model,
-        "request_body_hash": body_hash,
-    }
-    return PreparedRequest(
-        request_id=request_id,
-        request_hash=content_hash(head),
-        body_hash=body_hash,
-        body=body,
-        task_id=task_id,
-        trial=trial,
-        turn_index=turn_index,
-        head=head,
-    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        task_id: str,
+        trial: int,
+        tools: Sequence[dict[str, Any]],
+    ) -> None:
+        self._endpoint = endpoint
+        self._task_id = task_id
+        self._trial = trial
+        self._tools = tools
+        self._around: tuple[bytes, bytes] | None = None
+        """What stands before and after the messages, once it was needed."""
+        self._messages: list[dict[str, Any]] = []
+        """Messages of the last request, the very objects."""
+        self._texts: list[bytes] = []
+        """What each of them was encoded to."""
+
+    def write(
+        self, turn_index: int, messages: Sequence[dict[str, Any]]
+    ) -> PreparedRequest:
+        """Encode the request of one turn and give it its identity.
+
+        Raises ConversationError where a message carries gold, and CandidateError for
+        a provider extension that is not allowed or a body that is no JSON.
+        """
+        _refuse_answer_keys(messages)
+        try:
+            body = self._body(messages)
+        except (TypeError, ValueError) as error:
+            raise CandidateError(
+                "eval_candidate_request_invalid",
+                "the request body is not JSON in UTF-8",
+                where=f"{self._task_id} trial {self._trial} turn {turn_index}",
+                expected="finite numbers, text without unpaired surrogates",
+                actual=type(error).__name__,
+                recovery="look at the row's messages and tools",
+            ) from None
+        return self._identified(turn_index, body)
+
+    def _body(self, messages: Sequence[dict[str, Any]]) -> bytes:
+        if self._around is None:
+            self._around = _around_messages(self._endpoint, self._tools)
+        known = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old is not new:
+                break
+            known += 1
+        texts = self._texts[:known]
+        texts += [canonical_bytes(message) for message in messages[known:]]
+        self._messages, self._texts = list(messages), texts
+        before, after = self._around
+        return b"%b[%b]%b" % (before, b",".join(texts), after)
+
+    def _identified(self, turn_index: int, body: bytes) -> PreparedRequest:
+        endpoint = self._endpoint
+        body_hash = hash_bytes(body)
+        request_id = f"{endpoint.alias}:{self._task_id}:{self._trial}:{turn_index}"
+        head: dict[str, Json] = {
+            "schema_version": CANDIDATE_VERSION,
+            "request_id": request_id,
+            "candidate_alias": endpoint.alias,
+            "canonical_model_identity": endpoint.canonical_id,
+            "task_id": self._task_id,
+            "trial": self._trial,
+            "turn_index": turn_index,
+            "provider": endpoint.provider,
+            "provider_api_version": endpoint.provider_api_version,
+            "base_url": endpoint.base_url,
+            "model": endpoint.model,
+            "request_body_hash": body_hash,
+        }
+        head_bytes = canonical_bytes(head)
+        return PreparedRequest(
+            request_id=request_id,
+            request_hash=hash_bytes(head_bytes),
+            body_hash=body_hash,
+            body=body,
+            task_id=self._task_id,
+            trial=self._trial,
+            turn_index=turn_index,
+            head_bytes=head_bytes,
+        )
+
+
+def _around_messages(
+    endpoint: Endpoint, tools: Sequence[dict[str, Any]]
+) -> tuple[bytes, bytes]:
+    """Return the canonical body up to the value of `messages`, and from there on."""
+    fields = {**_fields_of(endpoint), "messages": None, "tools": list(tools)}
+    first = {name: fields[name] for name in sorted(fields) if name <= "messages"}
+    last = {name: value for name, value in fields.items() if name not in first}
+    before = canonical_bytes(first).removesuffix(b"null}")
+    return before, b"," + canonical_bytes(last)[1:]
 
 
 def checked_extensions(endpoint: Endpoint) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.candidates.candidate import Candidate
-from harness.candidates.request import Endpoint, prepare_request
+from harness.candidates.request import Endpoint, RequestWriter
 from harness.canonical import content_hash
 from harness.conversation.companions import turn_companions
 from harness.conversation.dependencies import resolve, substitute
@@ -103,6 +103,7 @@ class _Conversation:
     script: ConversationScript = field(init=False)
     catalog: ToolCatalog = field(init=False)
     prompt: Prompt = field(init=False)
+    writer: RequestWriter = field(init=False)
     turns: list[ObservedTurn] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     dependencies: list[DependencyOutcome] = field(default_factory=list)
@@ -117,6 +118,12 @@ class _Conversation:
         self.script = self.request.task.spec.script
         self.catalog = self.request.task.catalog
         self.prompt = Prompt(self.script)
+        self.writer = RequestWriter(
+            self.request.endpoint,
+            self.script.task_id,
+            self.request.trial,
+            self.script.tools,
+        )
 
     def note(
         self, kind: EventKind, reason_code: str, turn_index: int | None = None
@@ -144,14 +151,7 @@ class _Conversation:
         if unresolved is not None:
             return unresolved
         self.hand_over()
-        prepared = prepare_request(
-            self.request.endpoint,
-            task_id=self.script.task_id,
-            trial=self.request.trial,
-            turn_index=turn.turn_index,
-            messages=self.prompt.audited_messages(),
-            tools=list(self.script.tools),
-        )
+        prepared = self.writer.write(turn.turn_index, self.prompt.audited_messages())
         outcome = await self.candidate.exchange(prepared, deadline=self.deadline)
         self.note("candidate_turn", "candidate.turn.completed", turn.turn_index)
         observed = self.observe(turn, outcome)

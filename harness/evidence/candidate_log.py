@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
@@ -57,8 +57,8 @@ class SentRequest(Protocol):
     @property
     def turn_index(self) -> int: ...  # noqa: D102
     @property
-    def head(self) -> dict[str, Any]:
-        """All that the request hash covers beside the body."""
+    def head_bytes(self) -> bytes:
+        """All that the request hash covers beside the body, as canonical JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,10 @@ class CandidateRecords:
 
     def __init__(self, log: LogReader) -> None:
         self.log = log
+
+    def knows(self, request_hash: str) -> bool:
+        """Tell whether anything may be recorded of a request, without reading."""
+        return next(self.log.index.chain(request_hash), None) is not None
 
     def outcome_of(self, request_hash: str) -> Outcome | None:
         """Return the completion of a request, else its newest failure, else None.
@@ -157,8 +161,9 @@ class CandidateLog(CandidateRecords):
 
     def __init__(self, log: AppendLog) -> None:
         super().__init__(log)
-        self._asked: set[str] = set()
-        """Requests of this process without an outcome: known without reading."""
+        self._asked: dict[str, int] = {}
+        """Requests of this process without an outcome, known without reading; the
+        number after the highest of their attempts."""
 
     @classmethod
     def open(cls, path: Path, *, writable: bool) -> Self:
@@ -186,21 +191,25 @@ class CandidateLog(CandidateRecords):
                 raise known.refusal("another request has the same hash", conflict=True)
             return
         self.log.append("request", request.request_hash, payload)
-        self._asked.add(request.request_hash)
+        self._asked[request.request_hash] = 0
 
     def attempt(self, request_hash: str, attempt: Attempt) -> None:
         """Record one exchange; raise EvidenceError after a completion."""
         payload = {"attempt": attempt.semantic_payload()}
         encoded = self.log.encode(payload)
         number = attempt.attempt_index
-        for known in self.log.entries_of(request_hash, "attempt", number=number):
-            if known.payload_bytes != encoded:
-                raise known.refusal(
-                    "another attempt has the same number", conflict=True
-                )
-            return
-        self._require_open(request_hash)
+        following = self._asked.get(request_hash)
+        if following is None or number < following:
+            for known in self.log.entries_of(request_hash, "attempt", number=number):
+                if known.payload_bytes != encoded:
+                    raise known.refusal(
+                        "another attempt has the same number", conflict=True
+                    )
+                return
+            self._require_open(request_hash)
         self.log.append("attempt", request_hash, encoded, number)
+        if following is not None:
+            self._asked[request_hash] = max(following, number + 1)
 
     def outcome(self, outcome: Outcome) -> None:
         """Record how a request ended; an equal completion again is no change."""
@@ -208,15 +217,24 @@ class CandidateLog(CandidateRecords):
         if not is_completion(outcome):
             self._require_open(outcome.request_hash)
             self.log.append("failure", outcome.request_hash, payload)
-            self._asked.discard(outcome.request_hash)
+            self._asked.pop(outcome.request_hash, None)
             return
-        for known in self.log.entries_of(outcome.request_hash, "completion"):
-            if replace(_outcome(known), replayed=outcome.replayed) != outcome:
-                raise known.refusal("the request has another completion", conflict=True)
-            return
-        self._require_open(outcome.request_hash)
+        if outcome.request_hash not in self._asked:
+            for known in self.log.entries_of(outcome.request_hash, "completion"):
+                if replace(_outcome(known), replayed=outcome.replayed) != outcome:
+                    raise known.refusal(
+                        "the request has another completion", conflict=True
+                    )
+                return
+            self._require_open(outcome.request_hash)
         self.log.append("completion", outcome.request_hash, payload)
-        self._asked.discard(outcome.request_hash)
+        self._asked.pop(outcome.request_hash, None)
+
+    def attempts_made(self, request_hash: str) -> int:
+        """Count the recorded exchanges of a request."""
+        if self._asked.get(request_hash) == 0:
+            return 0
+        return super().attempts_made(request_hash)
 
     def _require_open(self, request_hash: str) -> None:
         """Refuse a record for a request that is unknown or completed."""
@@ -272,13 +290,17 @@ def check_order(log: LogReader, entry: Entry) -> None:
 
 def _request_payload(request: SentRequest) -> bytes:
     fields = {
-        "body_hash": request.body_hash,
-        "head": request.head,
         "request_hash": request.request_hash,
         "request_id": request.request_id,
         "task_id": request.task_id,
         "trial": request.trial,
         "turn_index": request.turn_index,
     }
-    # `body` sorts before all other names, so the bytes of the wire go in front.
-    return b'{"request":{"body":%s,%s}' % (request.body, canonical_bytes(fields)[1:])
+    # `body`, `body_hash` and `head` sort before all other names, so what was encoded
+    # for the wire and the hash goes in front.
+    return b'{"request":{"body":%b,"body_hash":"%b","head":%b,%b}' % (
+        request.body,
+        request.body_hash.encode("ascii"),
+        request.head_bytes,
+        canonical_bytes(fields)[1:],
+    )

@@ -54,6 +54,8 @@ class ResumingCandidate:
 
     async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
         """Return the recorded completion, else the outcome of a live exchange."""
+        if not self.log.knows(request.request_hash):
+            return await self.live.exchange(request, deadline=deadline)
         known = self.log.outcome_of(request.request_hash)
         if known is not None and not _may_be_asked_again(known):
             return known

@@ -43,7 +43,7 @@ class Request:
     request_id: str
     request_hash: str
     body: bytes
-    head: dict[str, Any]
+    head_bytes: bytes
     task_id: str = "t0"
     trial: int = 0
     turn_index: int = 0
@@ -57,7 +57,7 @@ def request(turn: int = 0, *, alias: str = "gold", text: str = "hi") -> Request:
         request_id=f"{alias}:t0:0:{turn}",
         request_hash=content_hash({**head, "body": body}),
         body=canonical_bytes(body),
-        head=head,
+        head_bytes=canonical_bytes(head),
         turn_index=turn,
         body_hash=content_hash(body),
     )
