@@ -12,7 +12,7 @@ import contextlib
 import select
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,15 +94,9 @@ class HttpTransport(httpx.AsyncBaseTransport):
         Raises httpx.ConnectError, CutResponse, OversizeBody or
         httpx.RemoteProtocolError. The caller sets the deadline.
         """
-        url = request.url
-        origin = Origin(url.scheme, url.host, url.port or _default_port(url.scheme))
-        lines = [b"%s %s HTTP/1.1" % (request.method.encode(), url.raw_path)]
-        for name, value in request.headers.raw:
-            if b"\n" in value or b"\r" in value:
-                raise httpx.LocalProtocolError("a header value holds a line break")
-            lines.append(b"%s: %s" % (name, value))
-        data = b"\r\n".join((*lines, b"", await request.aread()))
-        found = await self.send(origin, data)
+        head = head_of(request.method, request.url, request.headers.raw)
+        data = b"%b\r\n%b" % (head, await request.aread())
+        found = await self.send(origin_of(request.url), data)
         return httpx.Response(
             found.status,
             headers=list(found.headers),
@@ -188,6 +182,26 @@ class HttpTransport(httpx.AsyncBaseTransport):
             connection.idle_since = self._clock()
             self._idle.setdefault(origin, []).append(connection)
         return found
+
+
+def origin_of(url: httpx.URL) -> Origin:
+    """Return where a connection for this URL leads."""
+    return Origin(url.scheme, url.host, url.port or _default_port(url.scheme))
+
+
+def head_of(
+    method: str, url: httpx.URL, headers: Iterable[tuple[bytes, bytes]]
+) -> bytes:
+    """Return request line and headers, without the blank line that ends them.
+
+    Raises httpx.LocalProtocolError for a value that would break out of its line.
+    """
+    lines = [b"%b %b HTTP/1.1\r\n" % (method.encode(), url.raw_path)]
+    for name, value in headers:
+        if b"\n" in value or b"\r" in value:
+            raise httpx.LocalProtocolError("a header value holds a line break")
+        lines.append(b"%b: %b\r\n" % (name, value))
+    return b"".join(lines)
 
 
 def _default_port(scheme: str) -> int:
