@@ -84,9 +84,11 @@ def contain_host(wanted: Containment) -> dict[str, Any]:
         raise UnavailableError("level", f"{level!r} is not one of {', '.join(LEVELS)}")
     if level != "process" and not syscalls.known_machine():
         raise UnavailableError("machine", f"no call numbers for {syscalls.MACHINE}")
-    if level != "namespaces":
+    if level == "namespaces":
         # A host in a user namespace needs its rights there to give each worker a
-        # process namespace; its workers give them up.
+        # process namespace; its workers give them up, and nobody gets them again.
+        syscalls.bound_capabilities()
+    else:
         syscalls.drop_capabilities(_KEPT_CAPABILITIES)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -122,42 +124,11 @@ def _confine(wanted: Containment, level: str) -> dict[str, Any]:
     return {"landlock": rules, "seccomp": calls}
 
 
-def contain_worker(
-    wanted: Containment, folder: str, protocol: int, output: int, parent: int
-) -> None:
-    """Contain a freshly forked worker; its protocol is PROTOCOL_DESCRIPTOR after."""
-    os.setsid()
-    _redirect(protocol, output, {RELAY_DESCRIPTOR} if wanted["relayed"] else set())
-    if wanted["level"] == "namespaces":
-        syscalls.call("unshare", syscalls.CLONE_NEWIPC)
-        syscalls.drop_capabilities()
-    die_with_parent(parent)
-    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    os.chdir(folder)
-    os.umask(0o077)
-    os.environ["HOME"] = os.environ["TMPDIR"] = folder
-    _limit_worker(wanted["limits"])
-    if wanted["level"] != "process":
-        landlock.restrict(wanted["readable"], folder)
-    if wanted["level"] == "namespaces":
-        seccomp.install(seccomp.CONFINED)
-
-
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends; 0 skips the check."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent and os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _redirect(protocol: int, output: int, kept: set[int]) -> None:
-    # Two steps, so that neither descriptor lands on the other's place.
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(protocol, PROTOCOL_DESCRIPTOR, inheritable=False)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.dup2(null, 0)
-    syscalls.close_all_but({0, 1, 2, PROTOCOL_DESCRIPTOR, *kept})
 
 
 def _limit_host(limits: Limits) -> dict[str, Any]:
@@ -196,12 +167,6 @@ def _raise_open_files() -> None:
             "(ulimit -n)",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _limit_worker(limits: Limits) -> None:
-    cpu = limits["cpu_s"]
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    _set_limit(resource.RLIMIT_NOFILE, limits["open_files"])
 
 
 def _set_limit(kind: int, value: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 
@@ -23,7 +22,7 @@ def remove_tree(folder: str) -> None:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return
-    spare_names = (f"{secrets.token_hex(8)}-{count}" for count in itertools.count())
+    spare_names = (f"{os.urandom(8).hex()}-{count}" for count in itertools.count())
     try:
         while names := os.listdir(root):
             for name in names:

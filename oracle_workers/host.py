@@ -10,18 +10,18 @@ delete their sessions.
 
 from __future__ import annotations
 
-import array
 import contextlib
 import gc
 import os
 import select
 import signal
 import socket
+import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from oracle_workers import contain, loop, namespaces, plain_json, session
+from oracle_workers import birth, contain, loop, namespaces, plain_json, session
 from oracle_workers.contain import Containment, UnavailableError
 from oracle_workers.python_backend import PackBrokenError, PythonPack, describe_error
 
@@ -31,6 +31,7 @@ Serve = Callable[[dict[str, Any]], NoReturn]
 _PACKET_SIZE = 1 << 17
 _STRAY_POLL_MS = 10
 _IMPORT_ROUNDS = 1000
+_TWO_DESCRIPTORS = socket.CMSG_SPACE(2 * struct.calcsize("i"))
 _FIRST = 1
 """The process id of a namespace's first process."""
 
@@ -143,6 +144,9 @@ class _Host:
         self._own_namespace = own_namespace
         self._kin = kin
         self._pid = os.getpid()
+        self._enter = birth.prepare(
+            config["containment"], 0 if own_namespace >= 0 else self._pid
+        )
         self._workers: dict[int, tuple[int, int]] = {}
         """Worker ids and session numbers by pidfd."""
         self._strays = False
@@ -170,19 +174,17 @@ class _Host:
 
     def _answer_door(self) -> None:
         try:
-            data, ancillary, _, _ = self._receive(
-                _PACKET_SIZE, socket.CMSG_SPACE(2 * array.array("i").itemsize)
-            )
+            data, ancillary, _, _ = self._receive(_PACKET_SIZE, _TWO_DESCRIPTORS)
         except ConnectionResetError:
             # An evaluator that was killed leaves what it had not read yet.
             data = b""
         if not data:
             self._leave()
             return
-        descriptors = array.array("i")
+        descriptors: list[int] = []
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                descriptors.frombytes(content)
+                descriptors += memoryview(content).cast("i")
         request = plain_json.decode(data)
         try:
             self._open(request, descriptors[0], descriptors[1])
@@ -204,13 +206,7 @@ class _Host:
         pid = namespaces.fork_apart(self._own_namespace) if apart else _fork()
         if pid == 0:
             try:
-                contain.contain_worker(
-                    self._config["containment"],
-                    request["folder"],
-                    protocol,
-                    output,
-                    0 if apart else self._pid,
-                )
+                self._enter(request["folder"], protocol, output)
                 self._serve(request["context"])
             except BaseException as error:  # noqa: BLE001 - the worker's last words
                 os.write(2, describe_error(error).encode("utf-8", "replace"))

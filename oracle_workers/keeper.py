@@ -17,7 +17,7 @@ import socket
 import sys
 from typing import Any
 
-from oracle_workers import host, namespaces, plain_json, relay, syscalls
+from oracle_workers import host, namespaces, plain_json, syscalls
 from oracle_workers.contain import RELAY_DESCRIPTOR, Containment, UnavailableError
 from oracle_workers.folders import remove_tree
 from oracle_workers.processes import kill_descendants
@@ -50,6 +50,9 @@ def main(argv: list[str]) -> None:
 
 def _start_relay(door: socket.socket, config: dict[str, Any]) -> list[int]:
     """Start the relay and leave the line to it where the host expects it."""
+    # Only here: no other host needs it, and a worker pays for what its host holds.
+    from oracle_workers import relay
+
     try:
         started = relay.start(config["relay"], config["containment"]["level"])
     except UnavailableError as error:

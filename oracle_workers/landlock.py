@@ -53,6 +53,76 @@ def left_open() -> tuple[str, ...]:
     return () if abi() >= _ABI_OF_TRUNCATE else ("truncate",)
 
 
+class FileRules:
+    """An allow-list that lacks one folder yet: the one that may be written.
+
+    All folders are opened and all rules packed once, for the many processes that
+    narrow themselves to one folder each. From ABI 4 these connect by TCP to
+    `tcp_ports` alone.
+    """
+
+    def __init__(self, readable: list[str], tcp_ports: tuple[int, ...] = ()) -> None:
+        """Open what may be read; raise LandlockError where there is no Landlock."""
+        version = abi()
+        if version < 1:
+            raise LandlockError(
+                "the kernel has no Landlock (Linux 5.13 with it enabled)"
+            )
+        handled = (
+            _HANDLED_BY_ABI.get(min(version, 3), 0) if version < 5 else _HANDLED_FROM_5
+        )
+        network = _NET_BIND_AND_CONNECT if version >= 4 else 0
+        scope = _SCOPE_SOCKETS_AND_SIGNALS if version >= 6 else 0
+        size = 8 if version < 4 else 16 if version < 6 else 24
+        self._attributes = struct.pack("=QQQ", handled, network, scope)[:size]
+        self._folder_rights = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
+        self._targets: list[int] = []
+        self._rules: list[tuple[int, Any]] = []
+        self.applied = {"abi": version, "tcp": bool(network), "scope": bool(scope)}
+        try:
+            for path in readable:
+                self._allow(path, _READ_ONLY)
+            for path in _DEVICES:
+                self._allow(path, _READ_FILE | _WRITE_FILE)
+        except OSError as error:
+            raise LandlockError(str(error)) from None
+        for port in tcp_ports if network else ():
+            rule = ctypes.create_string_buffer(struct.pack("=QQ", _NET_CONNECT, port))
+            self._rules.append((_RULE_NET_PORT, rule))
+
+    def restrict(self, writable: str | None) -> dict[str, Any]:
+        """Leave this process what may be read, a few devices and `writable`.
+
+        Returns what was applied; raises LandlockError.
+        """
+        try:
+            if writable is not None:
+                target = os.open(writable, os.O_PATH | os.O_CLOEXEC)
+                self._targets.append(target)
+                rule = _beneath(self._folder_rights, target)
+                _apply(self._attributes, [*self._rules, (_RULE_PATH_BENEATH, rule)])
+            else:
+                _apply(self._attributes, self._rules)
+        except OSError as error:
+            raise LandlockError(str(error)) from None
+        return self.applied
+
+    def close(self) -> None:
+        """Close the folders; rules that were applied stay."""
+        for target in self._targets:
+            os.close(target)
+
+    def _allow(self, path: str, rights: int) -> None:
+        try:
+            target = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        self._targets.append(target)
+        if not stat.S_ISDIR(os.fstat(target).st_mode):
+            rights &= _FILE_RIGHTS
+        self._rules.append((_RULE_PATH_BENEATH, _beneath(rights, target)))
+
+
 def restrict(
     readable: list[str], writable: str | None, tcp_ports: tuple[int, ...] = ()
 ) -> dict[str, Any]:
@@ -61,54 +131,22 @@ def restrict(
     From ABI 4 it connects by TCP to `tcp_ports` alone. Returns what was applied;
     raises LandlockError.
     """
-    version = abi()
-    if version < 1:
-        raise LandlockError("the kernel has no Landlock (Linux 5.13 with it enabled)")
-    handled = (
-        _HANDLED_BY_ABI.get(min(version, 3), 0) if version < 5 else _HANDLED_FROM_5
-    )
-    network = _NET_BIND_AND_CONNECT if version >= 4 else 0
-    scope = _SCOPE_SOCKETS_AND_SIGNALS if version >= 6 else 0
+    rules = FileRules(readable, tcp_ports)
     try:
-        ruleset = _create(version, handled, network, scope)
-        try:
-            for path in readable:
-                _allow(ruleset, path, _READ_ONLY)
-            for path in _DEVICES:
-                _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-            if writable is not None:
-                rights = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
-                _allow(ruleset, writable, rights)
-            for port in tcp_ports if network else ():
-                _allow_port(ruleset, port)
-            syscalls.call("landlock_restrict_self", ruleset, 0)
-        finally:
-            os.close(ruleset)
-    except OSError as error:
-        raise LandlockError(str(error)) from None
-    return {"abi": version, "tcp": bool(network), "scope": bool(scope)}
-
-
-def _create(version: int, handled: int, network: int, scope: int) -> int:
-    size = 8 if version < 4 else 16 if version < 6 else 24
-    attributes = struct.pack("=QQQ", handled, network, scope)[:size]
-    return syscalls.call("landlock_create_ruleset", attributes, size, 0)
-
-
-def _allow(ruleset: int, path: str, rights: int) -> None:
-    try:
-        target = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        if not stat.S_ISDIR(os.fstat(target).st_mode):
-            rights &= _FILE_RIGHTS
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, target))
-        syscalls.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
+        return rules.restrict(writable)
     finally:
-        os.close(target)
+        rules.close()
 
 
-def _allow_port(ruleset: int, port: int) -> None:
-    rule = ctypes.create_string_buffer(struct.pack("=QQ", _NET_CONNECT, port))
-    syscalls.call("landlock_add_rule", ruleset, _RULE_NET_PORT, rule, 0)
+def _apply(attributes: bytes, rules: list[tuple[int, Any]]) -> None:
+    ruleset = syscalls.call("landlock_create_ruleset", attributes, len(attributes), 0)
+    try:
+        for kind, rule in rules:
+            syscalls.call("landlock_add_rule", ruleset, kind, rule, 0)
+        syscalls.call("landlock_restrict_self", ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _beneath(rights: int, target: int) -> Any:
+    return ctypes.create_string_buffer(struct.pack("=Qi", rights, target))

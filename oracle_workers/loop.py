@@ -8,7 +8,6 @@ evaluator lets go of the socket or kills the worker.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any, NoReturn
 
 from oracle_workers import frames, plain_json
 from oracle_workers.contain import PROTOCOL_DESCRIPTOR
+from oracle_workers.light_hash import sha256
 from oracle_workers.own_builtins import OWN_BUILTINS
 from oracle_workers.plain_json import NotJsonError
 from oracle_workers.python_backend import describe_error
@@ -29,7 +29,7 @@ _BORN = b'{"value":"born"}'
 
 _exit = os._exit
 _getpid = os.getpid
-_sha256 = hashlib.sha256
+_sha256 = sha256
 _stdout = sys.stdout
 _stderr = sys.stderr
 

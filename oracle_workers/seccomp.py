@@ -153,16 +153,29 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+class CallFilter:
+    """An assembled filter, for the many processes that install the same one."""
+
+    def __init__(self, denied: tuple[str, ...]) -> None:
+        """Assemble it; raise SeccompError where call numbers are not known."""
+        code = program(denied)
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = _Program(len(code) // 8, ctypes.addressof(self._code))
+        self._address = ctypes.addressof(self._program)
+        self.applied = {"denied": len(denied), "sockets": "none"}
+
+    def install(self) -> dict[str, Any]:
+        """Refuse the calls in this process and all it forks; raise SeccompError."""
+        try:
+            syscalls.prctl(syscalls.PR_SET_SECCOMP, _MODE_FILTER, self._address)
+        except OSError as error:
+            raise SeccompError(str(error)) from None
+        return self.applied
+
+
 def install(denied: tuple[str, ...]) -> dict[str, Any]:
     """Refuse the named calls in this process and all it forks; raise SeccompError."""
-    code = program(denied)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    wrapped = _Program(len(code) // 8, ctypes.addressof(buffer))
-    try:
-        syscalls.prctl(syscalls.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(wrapped))
-    except OSError as error:
-        raise SeccompError(str(error)) from None
-    return {"denied": len(denied), "sockets": "none"}
+    return CallFilter(denied).install()
 
 
 def program(denied: tuple[str, ...]) -> bytes:

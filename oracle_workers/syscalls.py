@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -215,8 +214,14 @@ _NUMBERS: dict[str, dict[str, int]] = {
 }
 AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_CLOSE_RANGE = _SHARED_NUMBERS["close_range"]
+# Declared arguments are converted without an object of Python for each.
+_prctl = _LIBC.prctl
+_prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
+_close_range = _LIBC["syscall"]
+_close_range.argtypes = (ctypes.c_long, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint)
 
 
 def known_machine() -> bool:
@@ -251,8 +256,13 @@ def call(name: str, *arguments: object) -> int:
 
 def prctl(option: int, *arguments: int) -> None:
     """Call prctl with up to four unsigned longs; raise OSError."""
-    padded = (*arguments, 0, 0, 0, 0)[:4]
-    if _LIBC.prctl(option, *(ctypes.c_ulong(item) for item in padded)) == -1:
+    first, second, third, fourth = (*arguments, 0, 0, 0, 0)[:4]
+    prctl_whole(option, first, second, third, fourth)
+
+
+def prctl_whole(option: int, first: int, second: int, third: int, fourth: int) -> None:
+    """Call prctl with exactly four unsigned longs; raise OSError."""
+    if _prctl(option, first, second, third, fourth) == -1:
         raise _error(f"prctl {option}")
 
 
@@ -263,22 +273,35 @@ def _error(name: str) -> OSError:
 
 def close_all_but(keep: set[int]) -> None:
     """Close every open descriptor outside `keep`."""
+    for first, last in gaps(keep):
+        close_range(first, last)
+
+
+def gaps(keep: set[int]) -> list[tuple[int, int]]:
+    """Return the ranges of descriptors that lie outside `keep`."""
+    found = []
     start = 0
     for descriptor in (*sorted(keep), 1 << 31):
         if descriptor > start:
-            _close_range(start, descriptor - 1)
+            found.append((start, descriptor - 1))
         start = descriptor + 1
+    return found
 
 
-def _close_range(first: int, last: int) -> None:
-    try:
-        call("close_range", first, last, 0)
-    except OSError:
+def close_range(first: int, last: int) -> None:
+    """Close a range of descriptors, both ends included."""
+    if _close_range(_CLOSE_RANGE, first, last, 0) == -1:
         os.closerange(first, min(last + 1, 1 << 16))
 
 
 def drop_capabilities(keep: int = 0) -> None:
     """Give up every capability outside the bit mask `keep`, for good."""
+    bound_capabilities(keep)
+    give_up_capabilities(keep)
+
+
+def bound_capabilities(keep: int = 0) -> None:
+    """Make sure that no program started from here ever gains others than `keep`."""
     for capability in range(64):
         if keep >> capability & 1:
             continue
@@ -287,6 +310,10 @@ def drop_capabilities(keep: int = 0) -> None:
         except OSError:
             # Unprivileged already, or past the kernel's last capability.
             break
+
+
+def give_up_capabilities(keep: int = 0) -> None:
+    """Stop holding every capability outside the bit mask `keep`."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     sets = (ctypes.c_uint32 * 6)()
     call("capget", header, sets)

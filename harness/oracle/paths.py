@@ -77,4 +77,7 @@ def certificates() -> list[str]:
 
 
 def _real(names: list[str]) -> list[str]:
-    return list(dict.fromkeys(os.path.realpath(path) for path in names))
+    """Return where the paths lead; what is below another one is left out."""
+    found = dict.fromkeys(os.path.realpath(path) for path in names)
+    folders = tuple(f"{path.rstrip('/')}/" for path in found)
+    return [path for path in found if not path.startswith(folders)]

@@ -38,9 +38,9 @@ def test_every_session_records_what_was_seen_of_its_worker(zoo, level):
 @pytest.mark.slow
 def test_worker_that_is_looser_than_its_level_is_refused(zoo):
     undone = (
-        "import os\nimport oracle_workers.contain as contain\n"
-        "contain.contain_worker = "
-        "lambda wanted, folder, protocol, output, parent: os.dup2(protocol, 900)\n"
+        "import os\nimport oracle_workers.birth as birth\n"
+        "birth.prepare = lambda wanted, parent: "
+        "lambda folder, protocol, output: os.dup2(protocol, 900)\n"
     )
     pack = write_pack(zoo.folder, backend=undone + BACKEND)
 
