@@ -33,6 +33,8 @@ def resolve(
     were paired with it.
     """
     own = [d for d in dependencies if d.consumer_turn_index == turn.turn_index]
+    if not own:
+        return ()
     outcomes = [_resolve_one(dependency, results) for dependency in own]
     expected = substitute(turn.calls, own, outcomes)
     return tuple(
@@ -47,6 +49,8 @@ def substitute(
     outcomes: Sequence[DependencyOutcome],
 ) -> tuple[ScriptedCall, ...]:
     """Return the gold calls with each resolved value in its place."""
+    if not outcomes:
+        return calls
     by_index = {d.dependency_index: d for d in dependencies}
     arguments = {call.call_index: call.arguments for call in calls}
     for outcome in outcomes:

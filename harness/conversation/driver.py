@@ -11,7 +11,7 @@ is what lets a recorded conversation be driven again to the same episode.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.candidates.candidate import Candidate
@@ -19,6 +19,7 @@ from harness.candidates.request import Endpoint, RequestWriter
 from harness.canonical import content_hash
 from harness.conversation.companions import turn_companions
 from harness.conversation.dependencies import resolve, substitute
+from harness.conversation.drafts import TurnDraft
 from harness.conversation.ending import (
     COMPLETED,
     End,
@@ -43,7 +44,6 @@ from harness.evidence.episode import (
     Event,
     EventKind,
     ExecutionEvidence,
-    ObservedTurn,
     Outcome,
 )
 from harness.json_schema import ToolCatalog
@@ -104,7 +104,7 @@ class _Conversation:
     catalog: ToolCatalog = field(init=False)
     prompt: Prompt = field(init=False)
     writer: RequestWriter = field(init=False)
-    turns: list[ObservedTurn] = field(default_factory=list)
+    turns: list[TurnDraft] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     dependencies: list[DependencyOutcome] = field(default_factory=list)
     results: dict[int, list[Any]] = field(default_factory=dict)
@@ -157,9 +157,10 @@ class _Conversation:
         observed = self.observe(turn, outcome)
         end = unanswered(outcome)
         if end is not None:
-            self.turns.append(replace(observed, reason_code=f"turn.{outcome.status}"))
+            observed.reason_code = f"turn.{outcome.status}"
+            self.turns.append(observed)
             return end
-        return await self.judge(turn, expected, outcome, observed)
+        return await self.judge(turn, expected, observed)
 
     def expected_calls(
         self, turn: ScriptedTurn
@@ -192,49 +193,32 @@ class _Conversation:
         if release.user_message is not None:
             self.released_user_turns += 1
             self.note("user_turn", "conversation.scripted_user_released", index)
-            self.turns[index] = replace(
-                self.turns[index],
-                released_user_message_hash=content_hash(release.user_message),
-            )
+            spoken = content_hash(release.user_message)
+            self.turns[index].released_user_message_hash = spoken
 
-    def observe(self, turn: ScriptedTurn, outcome: Outcome) -> ObservedTurn:
+    def observe(self, turn: ScriptedTurn, outcome: Outcome) -> TurnDraft:
         response = outcome.response
-        return ObservedTurn(
-            turn_index=turn.turn_index,
-            request_hash=outcome.request_hash,
-            call_status=outcome.status,
-            wire_class=outcome.wire_class,
-            detail_code=outcome.detail_code,
-            response_hash=None if response is None else response.identity_hash(),
-            finish_reason=None if response is None else response.finish_reason,
-            text=None if response is None else response.text,
-            tool_calls=() if response is None else response.tool_calls,
-            paired_call_indexes=(),
-            execution_indexes=(),
-            released_user_message_hash=None,
-            advanced=False,
-            matched=None,
-            companions=()
-            if response is None
-            else turn_companions(
+        companions: tuple[str, ...] = ()
+        if response is not None:
+            companions = turn_companions(
                 response,
                 expects_calls=turn.expects_calls,
                 tool_names=self.catalog.names,
                 max_tokens=self.request.endpoint.inference.get("max_tokens"),
-            ),
-            reason_code="turn.observed",
-            detail=outcome.detail,
+            )
+        return TurnDraft(
+            turn.turn_index, outcome, companions, "turn.observed", outcome.detail
         )
 
     async def judge(
         self,
         turn: ScriptedTurn,
         expected: tuple[ScriptedCall, ...],
-        outcome: Outcome,
-        observed: ObservedTurn,
+        observed: TurnDraft,
     ) -> End | None:
         """Match, execute and advance a turn that was answered."""
         calls = observed.tool_calls
+        outcome = observed.outcome
         if outcome.detail_code == "unusable_tool_call_ids":
             return self.refuse(observed, "unusable_call_id", "unusable_tool_call_ids")
         incomplete = outcome.wire_class in ("truncated", "content_filter")
@@ -250,46 +234,38 @@ class _Conversation:
             issued_names=tuple(self.issued_names),
         )
         self.issued_names.extend(call.function_name or "" for call in calls)
-        observed = replace(
-            observed,
-            matched=match.matched,
-            paired_call_indexes=match.paired_call_indexes,
-            detail=match.detail,
-        )
+        observed.matched = match.matched
+        observed.paired_call_indexes = match.paired_call_indexes
+        observed.detail = match.detail
         if incomplete:
             return self.refuse(observed, "incomplete_response", "candidate_mismatch")
-        indexes: tuple[int, ...] = ()
         if self.oracle is not None and calls:
-            indexes, failed = await self.oracle.execute(
+            observed.execution_indexes, failed = await self.oracle.execute(
                 turn.turn_index, calls, matched=match.matched
             )
             self.note("tool_execution", "tool.execution.completed", turn.turn_index)
-            observed = replace(observed, execution_indexes=indexes)
             if failed is not None:
                 self.turns.append(observed)
                 return failed
         if not match.matched:
             self.turns.append(observed)
             return ended("candidate_mismatch", match.detail)
-        self.advance(turn, expected, outcome, observed, match)
+        self.advance(turn, expected, observed, match)
         return None
 
     def refuse(
-        self, observed: ObservedTurn, execution_reason: str, status: EpisodeStatus
+        self, observed: TurnDraft, execution_reason: str, status: EpisodeStatus
     ) -> End:
         """End on a turn of which nothing may run."""
         incomplete = status == "candidate_mismatch"
         if self.oracle is not None:
-            observed = replace(
-                observed,
-                execution_indexes=self.oracle.refuse_all(
-                    observed.turn_index,
-                    observed.tool_calls,
-                    f"tool_execution.{execution_reason}",
-                ),
+            observed.execution_indexes = self.oracle.refuse_all(
+                observed.turn_index,
+                observed.tool_calls,
+                f"tool_execution.{execution_reason}",
             )
         if incomplete:
-            observed = replace(observed, reason_code="turn.incomplete_finish")
+            observed.reason_code = "turn.incomplete_finish"
         self.turns.append(observed)
         if incomplete:
             return End(status, "episode.incomplete_finish")
@@ -299,17 +275,18 @@ class _Conversation:
         self,
         turn: ScriptedTurn,
         expected: tuple[ScriptedCall, ...],
-        outcome: Outcome,
-        observed: ObservedTurn,
+        observed: TurnDraft,
         match: TurnMatch,
     ) -> None:
         """Take a matched turn into the conversation and keep what it earned."""
-        reason = "turn.terminal" if turn.is_terminal else "turn.advanced"
-        self.turns.append(replace(observed, advanced=True, reason_code=reason))
+        observed.advanced = True
+        observed.reason_code = "turn.terminal" if turn.is_terminal else "turn.advanced"
+        self.turns.append(observed)
         self.remember_results(observed, match)
-        if turn.is_terminal or outcome.response is None:
+        response = observed.outcome.response
+        if turn.is_terminal or response is None:
             return
-        self.prompt.add_candidate_turn(turn.turn_index, outcome.response)
+        self.prompt.add_candidate_turn(turn.turn_index, response)
         if self.oracle is not None:
             contents: Sequence[str] = self.oracle.released(observed.execution_indexes)
         else:
@@ -327,14 +304,14 @@ class _Conversation:
             "recorded_result" if self.oracle is None else "live_result",
         )
 
-    def remember_results(self, observed: ObservedTurn, match: TurnMatch) -> None:
+    def remember_results(self, observed: TurnDraft, match: TurnMatch) -> None:
         if self.oracle is None:
             return
         for gold, index in zip(
             match.paired_call_indexes, observed.execution_indexes, strict=True
         ):
             if gold is not None:
-                result = self.oracle.executions[index].result
+                result = self.oracle.drafts[index].result
                 self.results.setdefault(gold, []).append(result)
 
     def episode(self, end: End) -> Episode:
@@ -355,7 +332,7 @@ class _Conversation:
             status=end.status,
             reason_code=end.reason_code,
             cause_detail=end.cause_detail,
-            turns=tuple(self.turns),
+            turns=tuple([turn.record() for turn in self.turns]),
             events=tuple(self.events),
             released_user_turns=self.released_user_turns,
             released_tool_results=self.released_tool_results,
@@ -364,7 +341,7 @@ class _Conversation:
             else ExecutionEvidence(
                 oracle_verification_identity=oracle.part.oracle_verification_identity,
                 task_spec_hash=request.task.spec_hash or "",
-                executions=tuple(oracle.executions),
+                executions=oracle.executions(),
                 dependencies=tuple(self.dependencies),
                 assertions=tuple(oracle.assertions),
                 final_state_hash=oracle.final_state_hash,

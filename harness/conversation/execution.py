@@ -10,12 +10,13 @@ assertions run, unless the oracle itself has failed.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
 
-from harness.canonical import Json, canonical_json, content_hash
+from harness.canonical import Json, canonical_json, hash_bytes
+from harness.conversation.drafts import ExecutionDraft
 from harness.conversation.ending import End, ended
 from harness.conversation.task import ExecutablePart, ToolPolicy
 from harness.evidence.episode import (
@@ -31,6 +32,7 @@ from harness.oracle.contracts import OracleFault, PackSession
 from harness.scoring.executable import ORACLE_DEAD
 
 _UNEARNED: Final = "tool_execution.confirmation_not_earned"
+_NOT_REACHED: Final = "tool_execution.prior_call_failed"
 
 
 @dataclass(slots=True)
@@ -42,7 +44,8 @@ class LiveOracle:
     catalog: ToolCatalog
     deadline: float
     """The episode's, on the event loop's clock."""
-    executions: list[Execution] = field(default_factory=list)
+    drafts: list[ExecutionDraft] = field(default_factory=list)
+    """All calls so far, by execution index."""
     assertions: list[AssertionOutcome] = field(default_factory=list)
     final_state_hash: str | None = None
     _session: PackSession | None = None
@@ -68,6 +71,10 @@ class LiveOracle:
             raise AssertionError("the oracle was asked before its reset")
         return self._session
 
+    def executions(self) -> tuple[Execution, ...]:
+        """Return all calls as evidence."""
+        return tuple([draft.record(index) for index, draft in enumerate(self.drafts)])
+
     def evidence(self) -> dict[str, Any]:
         """Return what the worker left behind, empty when none was started."""
         return {} if self._session is None else self._session.evidence()
@@ -77,8 +84,8 @@ class LiveOracle:
     ) -> tuple[int, ...]:
         """Record a turn of which nothing may run."""
         return tuple(
-            self._record(_not_executed(turn_index, i, call, reason))
-            for i, call in enumerate(tool_calls)
+            self._keep(ExecutionDraft(turn_index, position, call, reason))
+            for position, call in enumerate(tool_calls)
         )
 
     async def execute(
@@ -89,27 +96,22 @@ class LiveOracle:
         end: End | None = None
         may_confirm = matched and turn_index in self.part.confirmed_call_turns
         for position, call in enumerate(tool_calls):
-            execution = _not_executed(
-                turn_index, position, call, "tool_execution.prior_call_failed"
-            )
+            draft = ExecutionDraft(turn_index, position, call, _NOT_REACHED)
             if end is None:
-                execution = self._inspected(execution, call, may_confirm)
-                if not execution.reason_code:
-                    execution, end = await self._run(execution, turn_index, call)
-                elif execution.reason_code == _UNEARNED:
+                self._inspect(draft, may_confirm)
+                if not draft.reason_code:
+                    end = await self._run(draft)
+                elif draft.reason_code == _UNEARNED:
                     end = ended("confirmation_not_earned", _UNEARNED)
-            indexes.append(self._record(execution))
+            indexes.append(self._keep(draft))
         return tuple(indexes), end
 
     def released(self, indexes: Sequence[int]) -> list[str]:
         """Mark executions as released and return their results as canonical text."""
-        contents = []
-        for index in indexes:
-            self.executions[index] = replace(
-                self.executions[index], released_to_model=True
-            )
-            contents.append(canonical_json(self.executions[index].result))
-        return contents
+        drafts = [self.drafts[index] for index in indexes]
+        for draft in drafts:
+            draft.released_to_model = True
+        return [draft.result_text for draft in drafts]
 
     async def finish(self, status: EpisodeStatus) -> End | None:
         """Read the final state and run the assertions where that makes sense."""
@@ -162,24 +164,27 @@ class LiveOracle:
                 return ended("oracle_session_failed", str(fault))
         return None
 
-    def _record(self, execution: Execution) -> int:
-        index = len(self.executions)
-        self.executions.append(replace(execution, execution_index=index))
-        return index
+    def _keep(self, draft: ExecutionDraft) -> int:
+        self.drafts.append(draft)
+        return len(self.drafts) - 1
 
-    def _inspected(
-        self, execution: Execution, call: ToolCall, may_confirm: bool
-    ) -> Execution:
-        """Return the call with the reason why it may not run, or with none."""
+    def _inspect(self, draft: ExecutionDraft, may_confirm: bool) -> None:
+        """Note the reason why a call may not run, or none."""
+        call = draft.call
         if call.type not in (None, "function") or not call.function_name:
-            return replace(execution, reason_code="tool_execution.invalid_call_shape")
+            draft.reason_code = "tool_execution.invalid_call_shape"
+            return
         if call.parsed_arguments is None:
-            return replace(execution, reason_code="tool_execution.invalid_arguments")
+            draft.reason_code = "tool_execution.invalid_arguments"
+            return
         policy = self._policies.get(call.function_name)
         if policy is None:
-            return replace(execution, reason_code="tool_execution.undeclared_tool")
+            draft.reason_code = "tool_execution.undeclared_tool"
+            return
         failures = self.catalog.failures(call.function_name, call.parsed_arguments)
-        reason = "tool_execution.schema_invalid" if failures else ""
+        draft.schema_valid = not failures
+        draft.schema_failures = failures
+        draft.reason_code = "tool_execution.schema_invalid" if failures else ""
         parameter = policy.confirmation_parameter
         if (
             not failures
@@ -188,84 +193,65 @@ class LiveOracle:
             and call.parsed_arguments.get(parameter) is True
             and not may_confirm
         ):
-            reason = _UNEARNED
-        return replace(
-            execution,
-            schema_valid=not failures,
-            schema_failures=failures,
-            reason_code=reason,
-        )
+            draft.reason_code = _UNEARNED
 
-    async def _run(
-        self, execution: Execution, turn_index: int, call: ToolCall
-    ) -> tuple[Execution, End | None]:
+    async def _run(self, draft: ExecutionDraft) -> End | None:
         """Run one call; a mutating one stands between two state hashes."""
+        call = draft.call
         name = str(call.function_name)
         mutates = self._policies[name].mutates
         started = anyio.current_time()
         try:
             before = await self.session.state_hash() if mutates else None
         except OracleFault as fault:
-            return self._faulted(execution, fault, "not_started", started)
+            return self._faulted(draft, fault, "not_started", started)
+        draft.state_before_hash = before
         try:
             result = await self.session.call_tool(
-                name, dict(call.parsed_arguments or {}), turn_index=turn_index
+                name, dict(call.parsed_arguments or {}), turn_index=draft.turn_index
             )
         except OracleFault as fault:
-            commit, after = await self._commit(before, mutates=mutates)
+            commit = await self._commit(draft, mutates=mutates)
             if not fault.sent:
                 commit = "not_started"
-            execution = replace(
-                execution, state_before_hash=before, state_after_hash=after
-            )
-            return self._faulted(execution, fault, commit, started)
-        commit, after = await self._commit(before, mutates=mutates)
-        status, end = _judge(result, commit)
-        done = replace(
-            execution,
-            status=status,
-            state_commit=commit,
-            state_before_hash=before,
-            state_after_hash=after,
-            result=result,
-            result_hash=content_hash(result),
-            reason_code=f"tool_execution.{status}",
-            duration_s=anyio.current_time() - started,
-        )
-        return done, end
+            return self._faulted(draft, fault, commit, started)
+        commit = await self._commit(draft, mutates=mutates)
+        draft.status, end = _judge(result, commit)
+        draft.state_commit = commit
+        draft.result = result
+        draft.result_text = canonical_json(result)
+        draft.result_hash = hash_bytes(draft.result_text.encode("utf-8"))
+        draft.reason_code = f"tool_execution.{draft.status}"
+        draft.duration_s = anyio.current_time() - started
+        return end
 
-    async def _commit(
-        self, before: str | None, *, mutates: bool
-    ) -> tuple[StateCommit, str | None]:
+    async def _commit(self, draft: ExecutionDraft, *, mutates: bool) -> StateCommit:
         """Say whether the state moved; unknown when nobody can read it any more."""
         if not mutates:
-            return "not_applicable", None
+            return "not_applicable"
         try:
             after = await self.session.state_hash()
         except OracleFault:
-            return "unknown", None
-        return ("not_committed" if after == before else "committed"), after
+            return "unknown"
+        draft.state_after_hash = after
+        return "not_committed" if after == draft.state_before_hash else "committed"
 
     def _faulted(
         self,
-        execution: Execution,
+        draft: ExecutionDraft,
         fault: OracleFault,
         commit: StateCommit,
         started: float,
-    ) -> tuple[Execution, End]:
-        status, end = self._fault_status(fault, commit)
-        malformed = fault.kind == "malformed"
-        faulted = replace(
-            execution,
-            status=status,
-            state_commit=commit,
-            malformed_result=fault.value if malformed else None,
-            malformed_result_type=fault.value_type if malformed else None,
-            reason_code=f"tool_execution.{status}",
-            detail=str(fault),
-            duration_s=anyio.current_time() - started,
-        )
-        return faulted, ended(end, str(fault))
+    ) -> End:
+        draft.status, end = self._fault_status(fault, commit)
+        draft.state_commit = commit
+        if fault.kind == "malformed":
+            draft.malformed_result = fault.value
+            draft.malformed_result_type = fault.value_type
+        draft.reason_code = f"tool_execution.{draft.status}"
+        draft.detail = str(fault)
+        draft.duration_s = anyio.current_time() - started
+        return ended(end, str(fault))
 
     def _fault_status(
         self, fault: OracleFault, commit: StateCommit
@@ -295,32 +281,4 @@ def _judge(
         return "business_rejection", None
     return "tool_error", ended(
         "oracle_call_failed", "a tool returned an error object without a code"
-    )
-
-
-def _not_executed(
-    turn_index: int, position: int, call: ToolCall, reason: str
-) -> Execution:
-    return Execution(
-        execution_index=-1,
-        turn_index=turn_index,
-        position_in_turn=position,
-        provider_call_index=call.index,
-        call_id=call.id,
-        function_name=call.function_name,
-        parsed_arguments=call.parsed_arguments,
-        schema_valid=None,
-        schema_failures=(),
-        status="not_executed",
-        state_commit="not_started",
-        state_before_hash=None,
-        state_after_hash=None,
-        result=None,
-        result_hash=None,
-        released_to_model=False,
-        malformed_result=None,
-        malformed_result_type=None,
-        reason_code=reason,
-        detail="",
-        duration_s=None,
     )
