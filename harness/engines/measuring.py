@@ -18,6 +18,7 @@ COLD_START = "first_token_cold_s"
 WARM_START = "first_token_warm_s"
 TOKENS_PER_SECOND = "tokens_per_second"
 PEAK_MEMORY = "peak_memory_bytes"
+DEVICE_PEAK_MEMORY = "peak_device_memory_bytes"
 LOAD = "load_s"
 
 
