@@ -10,7 +10,8 @@ pack's declared `docs` folder out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,20 +47,9 @@ class PackTree:
     """The declared documentation folder, relative to the root."""
 
     def docs_files(self) -> dict[str, str]:
-        """Return the part of `files` that our fingerprint leaves out.
-
-        Only documents: code or data under the folder still counts, for a backend
-        could load it.
-        """
-        if self.docs is None:
-            return {}
-        prefix = f"tree/{self.docs}/"
-        return {
-            name: value
-            for name, value in self.files.items()
-            if name.startswith(prefix)
-            and Path(name).suffix.lower() in _DOCUMENT_SUFFIXES
-        }
+        """Return the part of `files` that our fingerprint leaves out."""
+        names = inert_names(self.files, self.docs)
+        return {name: value for name, value in self.files.items() if name in names}
 
     def fingerprint(self, algorithm: str = FINGERPRINT_OWN) -> Fingerprint:
         """Return the fingerprint under a named algorithm; ValueError if unknown."""
@@ -72,6 +62,22 @@ class PackTree:
                 algorithm, content_hash({"algorithm": algorithm, "files": counted})
             )
         raise ValueError(f"unknown fingerprint algorithm {algorithm!r}")
+
+
+def inert_names(names: Iterable[str], docs: str | None) -> frozenset[str]:
+    """Return the logical names that our fingerprint leaves out.
+
+    Only documents: code or data under the folder still counts, for a backend could
+    load it.
+    """
+    if docs is None:
+        return frozenset()
+    prefix = f"tree/{docs}/"
+    return frozenset(
+        name
+        for name in names
+        if name.startswith(prefix) and Path(name).suffix.lower() in _DOCUMENT_SUFFIXES
+    )
 
 
 def fingerprint_v1(paths: Mapping[str, Path]) -> str:
@@ -103,19 +109,35 @@ def read_tree(
 
 def tree_paths(root: Path, problems: Problems) -> dict[str, Path]:
     """Return the regular files under the root by logical name."""
-    paths: dict[str, Path] = {}
-    pending = [root]
+    return {f"tree/{name}": root / name for name in tree_names(root, problems)}
+
+
+def tree_names(root: Path, problems: Problems) -> list[str]:
+    """Return the regular files under the root by their path from it.
+
+    Symbolic links and special files are reported as problems and not followed.
+    """
+    names: list[str] = []
+    pending = [""]
     while pending:
-        for entry in sorted(pending.pop().iterdir()):
-            relative = entry.relative_to(root).as_posix()
-            if entry.is_symlink():
-                problems.add(relative, "a symbolic link; a pack holds plain files only")
-            elif entry.name in _IGNORED:
-                continue
-            elif entry.is_dir():
-                pending.append(entry)
-            elif entry.is_file():
-                paths[f"tree/{relative}"] = entry
-            else:
-                problems.add(relative, "not a plain file")
-    return paths
+        folder = pending.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in sorted(entries, key=_name):
+                relative = folder + entry.name
+                if entry.is_symlink():
+                    problems.add(
+                        relative, "a symbolic link; a pack holds plain files only"
+                    )
+                elif entry.name in _IGNORED:
+                    continue
+                elif entry.is_dir():
+                    pending.append(f"{relative}/")
+                elif entry.is_file():
+                    names.append(relative)
+                else:
+                    problems.add(relative, "not a plain file")
+    return names
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

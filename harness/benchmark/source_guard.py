@@ -7,12 +7,12 @@ for use while a run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.benchmark.pack_tree import PackTree, tree_paths
+from harness.benchmark.pack_tree import inert_names, tree_names
 from harness.benchmark.problems import Problems
 from harness.canonical import hash_file
 from harness.errors import SourceError
@@ -41,10 +41,10 @@ def snapshot(paths: Iterable[Path]) -> dict[Path, FileStat | None]:
     return {path: file_stat(path) for path in paths}
 
 
-def counted_names(paths: dict[str, Path], docs: str | None) -> frozenset[str]:
+def counted_names(names: Collection[str], docs: str | None) -> frozenset[str]:
     """Return the logical names under a pack root that its fingerprint counts."""
-    inert = PackTree(paths, dict.fromkeys(paths, ""), docs).docs_files()
-    return frozenset(n for n in paths if n not in inert and n.startswith("tree/"))
+    under_root = frozenset(name for name in names if name.startswith("tree/"))
+    return under_root - inert_names(names, docs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ class SourceGuard:
             return
         problems = Problems()
         try:
-            names = counted_names(tree_paths(self.pack_root, problems), self.pack_docs)
+            found = [f"tree/{name}" for name in tree_names(self.pack_root, problems)]
         except OSError as error:
             raise _changed(
                 "the pack", "the pack's files", str(error.strerror)
             ) from None
-        other = sorted(self.pack_names ^ names)
+        other = sorted(self.pack_names ^ counted_names(found, self.pack_docs))
         if other or problems.violations:
             shown = other or [problems.violations[0].where]
             raise _changed("the pack", "the same files", f"other: {shown[:5]}")
