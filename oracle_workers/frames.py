@@ -18,6 +18,8 @@ HEADER_SIZE = 4
 MAX_REQUEST_BYTES = 64 << 20
 """Largest request that a worker accepts: task objects and arguments are small."""
 
+_PIECE = 1 << 12
+_LARGE_PIECE = 1 << 20
 _HEADER = struct.Struct(">I")
 _pack_header = _HEADER.pack
 _unpack_header = _HEADER.unpack
@@ -40,31 +42,46 @@ def announced_size(header: bytes | bytearray) -> int:
     return size
 
 
-def read_frame(descriptor: int, cap: int = MAX_REQUEST_BYTES) -> bytes | None:
-    """Read one frame, blocking; None at a clean end of the stream."""
-    header = _read_exactly(descriptor, HEADER_SIZE, may_end=True)
-    if header is None:
-        return None
-    size = announced_size(header)
-    if size > cap:
-        raise FrameError(f"frame of {size} bytes, at most {cap} are accepted")
-    return _read_exactly(descriptor, size, may_end=False)
+class FrameReader:
+    """The frames of one descriptor, blocking; mostly one call of the system each."""
+
+    def __init__(self, descriptor: int, cap: int = MAX_REQUEST_BYTES) -> None:
+        self._descriptor = descriptor
+        self._cap = cap
+        self._rest = b""
+
+    def read(self) -> bytes | None:
+        """Return the next frame's payload; None at a clean end of the stream.
+
+        Raises FrameError for a frame over the cap and for a torn one.
+        """
+        pieces = self._rest or _read(self._descriptor, _PIECE)
+        if not pieces:
+            return None
+        if len(pieces) < HEADER_SIZE:
+            pieces = self._longer(pieces, HEADER_SIZE)
+        size = _unpack_header(pieces[:HEADER_SIZE])[0]
+        if size > self._cap:
+            raise FrameError(f"frame of {size} bytes, at most {self._cap} are accepted")
+        end = HEADER_SIZE + size
+        if len(pieces) < end:
+            pieces = self._longer(pieces, end)
+        self._rest = pieces[end:]
+        return pieces[HEADER_SIZE:end]
+
+    def _longer(self, start: bytes, size: int) -> bytes:
+        pieces = bytearray(start)
+        while len(pieces) < size:
+            piece = _read(self._descriptor, max(_PIECE, min(size, _LARGE_PIECE)))
+            if not piece:
+                raise FrameError(f"the stream ended {size - len(pieces)} bytes early")
+            pieces += piece
+        return bytes(pieces)
 
 
 def write_frame(descriptor: int, payload: bytes) -> None:
     """Write one frame, blocking."""
-    rest = memoryview(frame(payload))
-    while rest:
-        rest = rest[_write(descriptor, rest) :]
-
-
-def _read_exactly(descriptor: int, size: int, *, may_end: bool) -> bytes | None:
-    pieces = bytearray()
-    while len(pieces) < size:
-        piece = _read(descriptor, min(size - len(pieces), 1 << 20))
-        if not piece:
-            if may_end and not pieces:
-                return None
-            raise FrameError(f"the stream ended {size - len(pieces)} bytes early")
-        pieces += piece
-    return bytes(pieces)
+    content = frame(payload)
+    written = _write(descriptor, content)
+    while written < len(content):
+        written += _write(descriptor, memoryview(content)[written:])

@@ -21,7 +21,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from oracle_workers import birth, contain, loop, namespaces, plain_json, session
+from oracle_workers import (
+    birth,
+    contain,
+    loop,
+    namespaces,
+    plain_json,
+    rehearsal,
+    session,
+)
 from oracle_workers.contain import Containment, UnavailableError
 from oracle_workers.python_backend import PackBrokenError, PythonPack, describe_error
 
@@ -116,7 +124,9 @@ def _prepare(config: dict[str, Any]) -> Serve:
 
         return partial(http_session.run, http_backend.HttpPack.load(paths))
     alone = config["mode"] == "per_task"
-    return partial(session.run, config, None if alone else PythonPack.load(paths))
+    pack = None if alone else PythonPack.load(paths)
+    rehearsal.run()
+    return partial(session.run, config, pack)
 
 
 def _require_one_thread() -> None:

@@ -8,7 +8,7 @@ the worker deletes its session itself.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from oracle_workers import loop, plain_json
 from oracle_workers.http_backend import (
@@ -27,7 +27,7 @@ LONGEST_ID = 1024
 def run(pack: HttpPack, context: dict[str, Any]) -> NoReturn:
     """Serve one session on the protocol descriptor; does not return."""
     session = _HttpSession(pack, context)
-    loop.serve(session.operations, session.leave)
+    loop.serve(session, _HttpSession.operations, session.leave)
 
 
 class _HttpSession:
@@ -36,17 +36,6 @@ class _HttpSession:
         self._context = context
         self._client = HttpClient(pack, Credentials({}, ()))
         self._id: str | None = None
-        self.operations: dict[str, loop.Operation] = {
-            "open": self._open,
-            "identify": self._identify,
-            "list_tools": self._list_tools,
-            "reset": self._reset,
-            "call_tool": self._call_tool,
-            "state": self._state,
-            "state_hash": self._state_hash,
-            "close": self._close,
-            "delete": self._delete,
-        }
 
     def leave(self) -> None:
         """Delete what is still open; there is nobody left to tell how it went."""
@@ -124,3 +113,15 @@ class _HttpSession:
         path = sessions_path(self._id, part)
         where = f"/v1/sessions/{{id}}/{part}"
         return self._client.json(method, path, body, where=where)
+
+    operations: Final[dict[str, loop.Operation]] = {
+        "open": _open,
+        "identify": _identify,
+        "list_tools": _list_tools,
+        "reset": _reset,
+        "call_tool": _call_tool,
+        "state": _state,
+        "state_hash": _state_hash,
+        "close": _close,
+        "delete": _delete,
+    }

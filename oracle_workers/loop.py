@@ -22,8 +22,8 @@ from oracle_workers.python_backend import describe_error
 
 globals()["__builtins__"] = OWN_BUILTINS
 
-Operation = Callable[[dict[str, Any]], bytes]
-"""From a request to the canonical JSON of its value."""
+Operation = Callable[[Any, dict[str, Any]], bytes]
+"""From a session and a request to the canonical JSON of its value."""
 
 _BORN = b'{"value":"born"}'
 
@@ -44,13 +44,15 @@ class NotServedError(Exception):
 
 
 def serve(
-    operations: Mapping[str, Operation], leave: Callable[[], None] | None = None
+    session: Any,
+    operations: Mapping[str, Operation],
+    leave: Callable[[], None] | None = None,
 ) -> NoReturn:
     """Answer requests until the evaluator lets go, call `leave`, and end."""
     status = 0
     try:
         frames.write_frame(PROTOCOL_DESCRIPTOR, _BORN)
-        _answer_all(operations)
+        answer_all(session, operations, PROTOCOL_DESCRIPTOR, PROTOCOL_DESCRIPTOR)
     except (OSError, frames.FrameError):
         # The evaluator is gone, or pack code closed or spoiled the protocol: either
         # way there is nobody left to answer.
@@ -60,24 +62,25 @@ def serve(
     _exit(status)
 
 
-def _answer_all(operations: Mapping[str, Operation]) -> None:
+def answer_all(
+    session: Any, operations: Mapping[str, Operation], asked: int, answered: int
+) -> None:
+    """Answer every request that comes on one descriptor on the other."""
     pid = _getpid()
-    while True:
-        request = frames.read_frame(PROTOCOL_DESCRIPTOR)
-        if request is None:
-            return
-        reply = _answer(operations, request)
+    read = frames.FrameReader(asked).read
+    while (request := read()) is not None:
+        reply = _answer(session, operations, request)
         if _getpid() != pid:
             # Pack code forked and came back twice: only the first one answers.
             return
         flush_output()
-        frames.write_frame(PROTOCOL_DESCRIPTOR, reply)
+        frames.write_frame(answered, reply)
 
 
-def _answer(operations: Mapping[str, Operation], request: bytes) -> bytes:
-    message = plain_json.decode(request)
+def _answer(session: Any, operations: Mapping[str, Operation], request: bytes) -> bytes:
+    message = plain_json.decode_canonical(request)
     try:
-        value = operations[message["op"]](message)
+        value = operations[message["op"]](session, message)
     except NotJsonError as error:
         return _fault("malformed", error.type_name, error.detail)
     except NotServedError as error:

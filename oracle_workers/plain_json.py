@@ -39,20 +39,43 @@ def _private_copy(name: str) -> ModuleType:
     return module
 
 
-_encode = (
-    _private_copy("json.encoder")
-    .JSONEncoder(
-        sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    .encode
+_encoder = _private_copy("json.encoder")
+_plain_encoder = _encoder.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
+_make_writer = _encoder.c_make_encoder
+_string = _encoder.encode_basestring
+_refuse = _plain_encoder.default
 _decoder = _private_copy("json.decoder").JSONDecoder
 _decode = _decoder().decode
+_scan = _decoder().scan_once
+
+
+def _encode_directly(value: Json) -> str:
+    # What the standard encoder does after building some functions anew each time.
+    write = _make_writer(
+        *({}, _refuse, _string, None, ":", ","),
+        *(True, False, False),
+    )
+    return "".join(write(value, 0))
+
+
+_encode = _plain_encoder.encode if _make_writer is None else _encode_directly
 
 
 def decode(data: bytes) -> Json:
     """Decode a frame of the evaluator, which is trusted."""
     return _decode(data.decode("utf-8"))
+
+
+def decode_canonical(data: bytes) -> Json:
+    """Decode canonical JSON bytes of this module or of the evaluator: no space."""
+    return _scan(data.decode("utf-8"), 0)[0]
+
+
+def encode_own(value: Json) -> bytes:
+    """Return canonical JSON bytes of what was decoded here and not shown to a pack."""
+    return _encode(value).encode("utf-8")
 
 
 def decode_strictly(data: bytes) -> Json:
@@ -88,7 +111,7 @@ def encode(value: Json) -> bytes:
     """Return canonical JSON bytes of a pack's value; raise NotJsonError."""
     try:
         text = _encode(value)
-        if _decode(text) != value:
+        if _scan(text, 0)[0] != value:
             _refuse_bent(value, "$")
         return bytes(text.encode("utf-8"))
     except RecursionError:

@@ -108,17 +108,6 @@ class PythonPack:
         return self._get_state()
 
 
-def context_of(message: dict[str, Any], turn_index: int | None) -> RunContext:
-    """Build the run context from the evaluator's session message."""
-    return RunContext(
-        datetime.datetime.fromisoformat(message["clock"]),
-        message["seed"],
-        message["timeout_s"],
-        message["task_id"],
-        turn_index,
-    )
-
-
 def describe_error(error: BaseException) -> str:
     """Return type, message and innermost place of an exception, capped."""
     try:

@@ -8,41 +8,37 @@ request.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import datetime
+from typing import Any, Final, NoReturn
 
 from oracle_workers import assertions, loop, plain_json
 from oracle_workers.own_builtins import OWN_BUILTINS
-from oracle_workers.python_backend import PackBrokenError, PythonPack, context_of
+from oracle_workers.python_backend import PackBrokenError, PythonPack, RunContext
 
 globals()["__builtins__"] = OWN_BUILTINS
+
+_Called = tuple[bytes, bytes, str, int]
+"""Arguments as sent, result as answered, tool and turn."""
 
 
 def run(
     config: dict[str, Any], pack: PythonPack | None, context: dict[str, Any]
 ) -> NoReturn:
     """Serve one session on the protocol descriptor; does not return."""
-    loop.serve(_Session(config, context, pack).operations)
+    loop.serve(Session(config, context, pack), Session.operations)
 
 
-class _Session:
+class Session:
+    """One task attempt's dealings with a pack."""
+
     def __init__(
         self, config: dict[str, Any], context: dict[str, Any], pack: PythonPack | None
     ) -> None:
         self._config = config
         self._context = context
+        self._clock: datetime.datetime | None = None
         self._loaded = pack
-        self._trace: list[dict[str, Any]] = []
-        self.operations: dict[str, loop.Operation] = {
-            "import": self._import,
-            "list_tools": self._list_tools,
-            "assertion_names": self._assertion_names,
-            "reset": self._reset,
-            "call_tool": self._call_tool,
-            "state": self._state,
-            "state_hash": self._state_hash,
-            "run_assertion": self._run_assertion,
-            "close": self._close,
-        }
+        self._trace: list[_Called] = []
 
     @property
     def _pack(self) -> PythonPack:
@@ -63,25 +59,17 @@ class _Session:
 
     def _reset(self, message: dict[str, Any]) -> bytes:
         self._trace.clear()
-        self._pack.reset(context_of(self._context, None), message.get("fixtures"))
+        self._pack.reset(self._run_context(None), message.get("fixtures"))
         return b"true"
 
     def _call_tool(self, message: dict[str, Any]) -> bytes:
         name, turn_index = message["name"], message["turn_index"]
-        sent = plain_json.encode(message["arguments"])
+        arguments = message["arguments"]
+        sent = plain_json.encode_own(arguments)
         result = plain_json.encode(
-            self._pack.call_tool(
-                name, message["arguments"], context_of(self._context, turn_index)
-            )
+            self._pack.call_tool(name, arguments, self._run_context(turn_index))
         )
-        self._trace.append(
-            {
-                "tool": name,
-                "arguments": plain_json.decode(sent),
-                "result": plain_json.decode(result),
-                "turn_index": turn_index,
-            }
-        )
+        self._trace.append((sent, result, name, turn_index))
         return result
 
     def _state(self, _message: dict[str, Any]) -> bytes:
@@ -97,11 +85,46 @@ class _Session:
             state=message["state"] if elsewhere else self._pack.get_state(),
             trace=message["trace"]
             if elsewhere
-            else plain_json.decode(plain_json.encode(self._trace)),
+            else [_shown(called) for called in self._trace],
             task=message["task"],
-            context=context_of(self._context, None),
+            context=self._run_context(None),
         )
         return plain_json.encode(verdict)
 
     def _close(self, _message: dict[str, Any]) -> bytes:
         return b"true"
+
+    def _run_context(self, turn_index: int | None) -> RunContext:
+        context = self._context
+        if self._clock is None:
+            self._clock = datetime.datetime.fromisoformat(context["clock"])
+        return RunContext(
+            self._clock,
+            context["seed"],
+            context["timeout_s"],
+            context["task_id"],
+            turn_index,
+        )
+
+    operations: Final[dict[str, loop.Operation]] = {
+        "import": _import,
+        "list_tools": _list_tools,
+        "assertion_names": _assertion_names,
+        "reset": _reset,
+        "call_tool": _call_tool,
+        "state": _state,
+        "state_hash": _state_hash,
+        "run_assertion": _run_assertion,
+        "close": _close,
+    }
+
+
+def _shown(called: _Called) -> dict[str, Any]:
+    """Return a call as assertions see it, new each time: they may change it."""
+    sent, result, name, turn_index = called
+    return {
+        "arguments": plain_json.decode_canonical(sent),
+        "result": plain_json.decode_canonical(result),
+        "tool": name,
+        "turn_index": turn_index,
+    }

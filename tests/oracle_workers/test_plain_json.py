@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.canonical import canonical_bytes
-from oracle_workers.plain_json import NotJsonError, decode, decode_strictly, encode
+from oracle_workers.plain_json import (
+    NotJsonError,
+    decode,
+    decode_canonical,
+    decode_strictly,
+    encode,
+    encode_own,
+)
 
 JSON = st.recursive(
     st.none()
@@ -103,3 +110,9 @@ def test_strict_decoding_agrees_with_the_plain_one(content):
 def test_what_is_not_one_strict_value_is_refused(content):
     with pytest.raises(NotJsonError):
         decode_strictly(content)
+
+
+@given(JSON)
+def test_own_and_canonical_forms_are_those_of_the_careful_functions(value):
+    assert encode_own(value) == encode(value)
+    assert decode_canonical(encode(value)) == decode(encode(value))
