@@ -46,9 +46,12 @@ class DecodedMessage:
 
 
 def decode_message(
-    message: dict[str, Json], *, echo_reasoning: bool = False
+    message: dict[str, Json], *, echo_reasoning: bool = False, escaped: bool = True
 ) -> DecodedMessage:
-    """Decode the message object of a choice; never raises."""
+    """Decode the message object of a choice; never raises.
+
+    `escaped` False: its text had no `\\u` in it, so all of it is Unicode.
+    """
     text, text_defect = _text(message)
     calls, call_defect = _calls(message.get("tool_calls"))
     legacy = message.get("function_call") is not None
@@ -59,7 +62,10 @@ def decode_message(
         or _id_defect(calls)
         or _argument_defect(calls)
     )
-    return DecodedMessage(text, calls, defect, _echo(message, echo_reasoning))
+    echo: dict[str, Json] | None = _echo(message, echo_reasoning)
+    if escaped and not is_unicode(echo):
+        echo = None
+    return DecodedMessage(text, calls, defect, echo)
 
 
 def is_unicode(value: Json) -> bool:
@@ -185,10 +191,10 @@ def _argument_defect(calls: tuple[ToolCall, ...]) -> str | None:
     return None
 
 
-def _echo(message: dict[str, Json], echo_reasoning: bool) -> dict[str, Json] | None:
+def _echo(message: dict[str, Json], echo_reasoning: bool) -> dict[str, Json]:
     names = _ECHOED + _ECHOED_REASONING if echo_reasoning else _ECHOED
-    echo = {"role": "assistant"}
+    echo: dict[str, Json] = {"role": "assistant"}
     for name in names:
         if name in message and not (name != "content" and not message[name]):
             echo[name] = message[name]
-    return echo if is_unicode(echo) else None
+    return echo

@@ -64,6 +64,7 @@ _FINISHED = frozenset(
         "eos_token",
     }
 )
+_KNOWN_REASONS = _FINISHED | _TRUNCATED | _FILTERED | _CALL_VERDICTS
 _RETRYABLE_STATUS: Final[dict[str, CallStatus]] = {
     "rate_limited": "rate_limited",
     "timeout": "timeout",
@@ -277,14 +278,18 @@ def _classify_success(body: bytes, echo_reasoning: bool) -> Classification:
         )
     if not isinstance(choices[0], dict):
         return _broken_envelope("the choice is no object")
-    found = _classify_choice(choices[0], echo_reasoning)
+    # The body is UTF-8, so only an escape can stand for something that is no Unicode.
+    escaped = b"\\u" in body
+    found = _classify_choice(choices[0], echo_reasoning, escaped)
     usage = envelope.get("usage")
+    if not isinstance(usage, dict) or (escaped and not is_unicode(usage)):
+        usage = None
     return replace(
         found,
         response_id=_plain_text(envelope.get("id")),
         served_model=_plain_text(envelope.get("model")),
         system_fingerprint=_plain_text(envelope.get("system_fingerprint")),
-        usage=usage if isinstance(usage, dict) and is_unicode(usage) else None,
+        usage=usage,
     )
 
 
@@ -311,7 +316,9 @@ def _status_code(code: Json) -> int | None:
     return None
 
 
-def _classify_choice(choice: dict[str, Json], echo_reasoning: bool) -> Classification:
+def _classify_choice(
+    choice: dict[str, Json], echo_reasoning: bool, escaped: bool
+) -> Classification:
     if choice.get("error") is not None:
         return _by_error_in_success(choice["error"], "generation_aborted")
     reason = choice.get("finish_reason")
@@ -319,8 +326,7 @@ def _classify_choice(choice: dict[str, Json], echo_reasoning: bool) -> Classific
         return Classification(
             "transport_retryable", "generation_aborted", f"finish_reason {reason}"
         )
-    known = _FINISHED | _TRUNCATED | _FILTERED | _CALL_VERDICTS
-    if not isinstance(reason, str) or reason not in known:
+    if not isinstance(reason, str) or reason not in _KNOWN_REASONS:
         return Classification(
             "transport_fatal",
             "unknown_finish_reason",
@@ -330,7 +336,7 @@ def _classify_choice(choice: dict[str, Json], echo_reasoning: bool) -> Classific
     content = choice.get("message")
     if not isinstance(content, dict):
         return _broken_envelope("the message is no object")
-    message = decode_message(content, echo_reasoning=echo_reasoning)
+    message = decode_message(content, echo_reasoning=echo_reasoning, escaped=escaped)
     wire_class, detail = _by_finish_reason(reason, message.defect)
     return Classification(wire_class, detail, message=message, finish_reason=reason)
 

@@ -21,14 +21,19 @@ def machine_refusals(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EvidenceError(
-            "eval_cli_runtime_failed",
-            f"cannot {doing}",
-            where=path.name,
-            expected="a folder with free space that this user may use",
-            actual=f"{error.strerror or error} (errno {error.errno})",
-            recovery="free space or mend the rights, then `fairtrial run --resume`",
-        ) from error
+        raise machine_refusal(doing, path, error) from error
+
+
+def machine_refusal(doing: str, path: Path, error: OSError) -> EvidenceError:
+    """Return what an OSError means for whoever runs this."""
+    return EvidenceError(
+        "eval_cli_runtime_failed",
+        f"cannot {doing}",
+        where=path.name,
+        expected="a folder with free space that this user may use",
+        actual=f"{error.strerror or error} (errno {error.errno})",
+        recovery="free space or mend the rights, then `fairtrial run --resume`",
+    )
 
 
 def sync_folder(folder: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Final, Self
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
-from harness.evidence.disk import machine_refusals, sync_folder
+from harness.evidence.disk import machine_refusal, machine_refusals, sync_folder
 from harness.evidence.key_index import MAX_NUMBER
 from harness.evidence.log_line import (
     MAX_LINE_BYTES,
@@ -211,21 +211,26 @@ class AppendLog(LogReader):
         )
 
     def _write(self, line: bytes) -> None:
-        with machine_refusals("append to a log", self.path):
-            if not self._writable or self._broken is not None:
-                reason = self._broken or "the log is open for reading only"
-                raise OSError(errno.EBADF, reason)
-            size = os.fstat(self._descriptor).st_size
-            if size != self._end:
-                raise self._changed(f"it has {size} bytes, and had {self._end}")
-            try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
-            except BaseException:
-                self._take_back()
-                raise
+        try:
+            self._write_whole(line)
+        except OSError as error:
+            raise machine_refusal("append to a log", self.path, error) from error
         self.bytes_written += len(line)
+
+    def _write_whole(self, line: bytes) -> None:
+        if not self._writable or self._broken is not None:
+            reason = self._broken or "the log is open for reading only"
+            raise OSError(errno.EBADF, reason)
+        size = os.fstat(self._descriptor).st_size
+        if size != self._end:
+            raise self._changed(f"it has {size} bytes, and had {self._end}")
+        try:
+            written = os.write(self._descriptor, line)
+            while written < len(line):
+                written += os.write(self._descriptor, memoryview(line)[written:])
+        except BaseException:
+            self._take_back()
+            raise
 
     def _take_back(self) -> None:
         """Cut a half-written record off, so that the log ends where it did."""

@@ -49,6 +49,8 @@ class LogFormat:
     conflict_code: str
     head: re.Pattern[bytes] = field(init=False, repr=False)
     tail: re.Pattern[bytes] = field(init=False, repr=False)
+    tail_form: bytes = field(init=False, repr=False)
+    """What follows the hash; takes the values of `type`, `key` and `sequence`."""
 
     def __post_init__(self) -> None:
         if self.key_field <= "record_type" or (self.number_field or "") >= "payload":
@@ -70,6 +72,16 @@ class LogFormat:
             b',"%s":%s' % (name.encode(), texts[name]) for name in sorted(texts)
         )
         object.__setattr__(self, "tail", re.compile(pattern + rb"\}"))
+        forms = {
+            "record_type": b'"%(type)b"',
+            "schema_version": b'"%b"' % LOG_VERSION.encode(),
+            self.key_field: b'"%(key)b"',
+            "sequence": b"%(sequence)d",
+        }
+        form = b"".join(
+            b',"%b":%b' % (name.encode(), forms[name]) for name in sorted(forms)
+        )
+        object.__setattr__(self, "tail_form", form + b"}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +153,16 @@ def encode_line(
     head = b"{"
     if number is not None:
         head = b'{"%s":%d,' % ((log.number_field or "").encode(), number)
-    fields = {
-        "record_type": b'"%s"' % record_type.encode(),
-        "schema_version": b'"%s"' % LOG_VERSION.encode(),
-        "sequence": b"%d" % sequence,
-        log.key_field: b'"%s"' % key.encode(),
+    tail = log.tail_form % {
+        b"type": record_type.encode(),
+        b"key": key.encode(),
+        b"sequence": sequence,
     }
-    tail = b"".join(
-        b',"%s":%s' % (name.encode(), text) for name, text in sorted(fields.items())
-    )
-    before = b'%s"payload":%s' % (head, payload)
+    before = b'%b"payload":%b' % (head, payload)
     digest = hashlib.sha256(before)
-    digest.update(tail + b"}")
-    line = b'%s%s%s"%s}\n' % (before, _HASH_START, digest.hexdigest().encode(), tail)
-    return line, digest.digest()
+    digest.update(tail)
+    stated = digest.hexdigest().encode()
+    return b'%b%b%b"%b\n' % (before, _HASH_START, stated, tail), digest.digest()
 
 
 def decode_line(
