@@ -78,6 +78,10 @@ class Generation:
     elapsed_s: float | None
     conditions: Mapping[str, Json] = field(default_factory=dict)
     """What was observed on this very row: served model, fingerprint, device, dtype."""
+    applied: Mapping[str, Json] | None = None
+    """Settings as this row's answer states them; None: see the engine's `applied`."""
+    stopped: bool = False
+    """Failed for a reason that is not the model's: no answer, it may be asked again."""
 
 
 @dataclass(frozen=True, slots=True)
