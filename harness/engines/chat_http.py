@@ -68,6 +68,7 @@ class ChatHttpEngine:
 
     `subject` numbers whom the rows are asked for, so that two subjects with equal
     prompts are asked apart. `transport` replaces the default one, as for candidates.
+    `more_fields` gives the fields that a known server takes beyond the interface.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class ChatHttpEngine:
         *,
         subject: int = 0,
         transport: httpx.AsyncBaseTransport | None = None,
+        more_fields: Callable[[Decoding], Mapping[str, Json]] | None = None,
     ) -> None:
         self.settings = settings
+        self._more_fields = more_fields
         self._endpoint = settings.endpoint()
         self._extensions = extension_fields(self._endpoint)
         self._api_key = api_key
@@ -100,9 +103,11 @@ class ChatHttpEngine:
 
     def fields(self, decoding: Decoding) -> dict[str, Json]:
         """Return the body of a request without model and messages."""
+        more = {} if self._more_fields is None else self._more_fields(decoding)
         return {
             **self._extensions,
             **decoding_fields(decoding, self.settings.max_tokens_field),
+            **more,
         }
 
     async def __aenter__(self) -> Self:
