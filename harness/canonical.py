@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,22 @@ _ENCODER = json.JSONEncoder(
     allow_nan=False,
     check_circular=False,
 )
+quoted: Callable[[str], str] = json.encoder.encode_basestring
+"""Return the canonical text of a string; raises TypeError for anything else."""
+
+
+def _pieces() -> Callable[[Json, int], Iterable[str]]:
+    """Return the encoding of `_ENCODER`, which makes itself a new one each time."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return lambda value, _: _ENCODER.iterencode(value)
+    pieces: Callable[[Json, int], Iterable[str]] = make(
+        None, _ENCODER.default, quoted, None, ":", ",", True, False, False
+    )
+    return pieces
+
+
+_PIECES = _pieces()
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _READ_SIZE = 1 << 20
 
@@ -35,12 +52,12 @@ def canonical_json(value: Json) -> str:
 
     Raises ValueError for NaN or infinity and TypeError for what is not JSON.
     """
-    return _ENCODER.encode(value)
+    return "".join(_PIECES(value, 0))
 
 
 def canonical_bytes(value: Json) -> bytes:
     """Return the UTF-8 bytes of the canonical text."""
-    return _ENCODER.encode(value).encode("utf-8")
+    return "".join(_PIECES(value, 0)).encode("utf-8")
 
 
 def hash_bytes(data: bytes) -> str:

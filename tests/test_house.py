@@ -21,6 +21,7 @@ STDLIB_ONLY = (
     "harness/canonical.py",
     "harness/strict_json.py",
     "harness/json_schema",
+    "harness/evidence/record_code.py",
     "harness/evidence/records.py",
     "harness/evidence/episode.py",
     "harness/conversation/script.py",

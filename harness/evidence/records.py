@@ -14,16 +14,20 @@ belongs, or a word outside its closed set raise EvidenceError. Nested keys named
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import operator
-import types
 import typing
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from harness.canonical import Json, content_hash
+from harness.canonical import Json, hash_bytes
 from harness.errors import EvidenceError
+from harness.evidence.record_code import (
+    UnfitError,
+    annotations_of,
+    code_of,
+    filling,
+    optional_inner,
+)
 
 _Decoder = Callable[[Any], Any]
 
@@ -48,44 +52,51 @@ class Record:
     __slots__ = ()
     OUTSIDE_IDENTITY: ClassVar[frozenset[str]] = frozenset({"detail"})
 
+    def __init_subclass__(cls) -> None:
+        # Of the two classes that `dataclass(slots=True)` makes the second is kept.
+        if "__slots__" in cls.__dict__ and "__dataclass_fields__" in cls.__dict__:
+            fill = filling(cls)
+            if fill is not None:
+                cls.__init__ = fill  # type: ignore[method-assign]
+
     def semantic_payload(self) -> dict[str, Json]:
         """Return all fields as plain JSON."""
-        shape = _shape(type(self))
-        payload = dict(zip(shape.fields, shape.values(self), strict=True))
-        for name in shape.nested:
-            payload[name] = _plain(payload[name], identity=False)
-        return payload
+        return code_of(type(self)).semantic_payload(self)
 
     def identity_payload(self) -> dict[str, Json]:
         """Return the fields that change what the record means."""
-        shape = _shape(type(self))
-        payload = dict(zip(shape.fields, shape.values(self), strict=True))
-        for name in shape.outside:
-            del payload[name]
-        for name in shape.nested_inside:
-            payload[name] = _plain(payload[name], identity=True)
-        return payload
+        return code_of(type(self)).identity_payload(self)
+
+    def semantic_bytes(self) -> bytes:
+        """Return the canonical JSON of the semantic payload; raises as encoding it."""
+        return code_of(type(self)).semantic_text(self).encode("utf-8")
 
     def identity_hash(self) -> str:
         """Return the content hash of the identity payload."""
-        return content_hash(self.identity_payload())
+        return hash_bytes(code_of(type(self)).identity_text(self).encode("utf-8"))
 
     @classmethod
     def from_payload(cls, payload: Json, where: str = "$") -> Self:
         """Read a record back; raise EvidenceError for anything it cannot be."""
         try:
-            record: Self = _read(cls, payload)
-        except _MisfitError as misfit:
-            raise _refusal(where + misfit.path, misfit.expected, misfit.actual) from (
-                None
-            )
+            record: Self = code_of(cls).read(payload)
+        except (UnfitError, KeyError, TypeError):
+            record = _walk(cls, payload, where)
         return record
+
+
+def _walk(cls: Any, payload: Json, where: str) -> Any:
+    """Read a record field by field, and name the first that does not fit."""
+    try:
+        return _read(cls, payload)
+    except _MisfitError as misfit:
+        raise _refusal(where + misfit.path, misfit.expected, misfit.actual) from None
 
 
 def _read(cls: Any, payload: Json) -> Any:
     if not isinstance(payload, dict):
         raise _MisfitError("an object", payload)
-    decoders = _shape(cls).decoders
+    decoders = _decoders(cls)
     if payload.keys() != decoders.keys():
         missing = sorted(decoders.keys() - payload.keys())
         unknown = sorted(payload.keys() - decoders.keys())
@@ -111,60 +122,9 @@ def _refusal(where: str, expected: str, actual: object) -> EvidenceError:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Shape:
-    """What the codec knows of one record class, worked out once."""
-
-    fields: tuple[str, ...]
-    values: Callable[[Any], tuple[Any, ...]]
-    """Reads all fields of a record at once."""
-    nested: tuple[str, ...]
-    """Fields that may hold records or tuples; the others are plain JSON."""
-    outside: tuple[str, ...]
-    """Fields outside the identity."""
-    nested_inside: tuple[str, ...]
-    """Nested fields inside the identity."""
-    decoders: dict[str, _Decoder]
-
-
-_SHAPES: dict[type, _Shape] = {}
-
-
-def _shape(cls: Any) -> _Shape:
-    shape = _SHAPES.get(cls)
-    if shape is None:
-        shape = _SHAPES[cls] = _shape_of(cls)
-    return shape
-
-
-def _shape_of(cls: Any) -> _Shape:
-    hints = typing.get_type_hints(cls)
-    fields = tuple(field.name for field in dataclasses.fields(cls))
-    nested = tuple(name for name in fields if _is_nested(hints[name]))
-    get = operator.attrgetter(*fields)
-    return _Shape(
-        fields,
-        get if len(fields) > 1 else lambda record: (get(record),),
-        nested,
-        tuple(name for name in fields if name in cls.OUTSIDE_IDENTITY),
-        tuple(name for name in nested if name not in cls.OUTSIDE_IDENTITY),
-        {name: _decoder(hints[name]) for name in fields},
-    )
-
-
-def _is_nested(hint: Any) -> bool:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return any(_is_nested(inner) for inner in typing.get_args(hint))
-    is_record = isinstance(hint, type) and issubclass(hint, Record)
-    return is_record or typing.get_origin(hint) is tuple
-
-
-def _plain(value: Any, *, identity: bool) -> Json:
-    if isinstance(value, Record):
-        return value.identity_payload() if identity else value.semantic_payload()
-    if isinstance(value, tuple):
-        return [_plain(item, identity=identity) for item in value]
-    return value
+@functools.cache
+def _decoders(cls: Any) -> dict[str, _Decoder]:
+    return {name: _decoder(hint) for name, hint in annotations_of(cls)}
 
 
 def _decoder(hint: Any) -> _Decoder:
@@ -174,8 +134,8 @@ def _decoder(hint: Any) -> _Decoder:
         return _anything
     if origin is typing.Literal:
         return _one_of(frozenset(arguments))
-    if origin in (typing.Union, types.UnionType):
-        (inner,) = (a for a in arguments if a is not types.NoneType)
+    inner = optional_inner(hint)
+    if inner is not None:
         decode = _decoder(inner)
         return lambda value: None if value is None else decode(value)
     if origin is tuple:

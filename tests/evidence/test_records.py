@@ -11,21 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.canonical import canonical_json, content_hash
+from harness.canonical import canonical_bytes, canonical_json, content_hash
 from harness.conversation import script, task
 from harness.errors import EvidenceError
-from harness.evidence import episode
+from harness.evidence import episode, record_code, records
 from harness.evidence.episode import CandidateResponse, DependencyOutcome, Episode
 from harness.evidence.records import Record
+from harness.scoring import records as scores
+from harness.scoring.metric import Metric
 from tests.test_canonical import KEYS
 
 RECORD_CLASSES = tuple(
     sorted(
         {
             member
-            for module in (episode, script, task)
+            for module in (episode, script, task, scores)
             for _, member in inspect.getmembers(module, inspect.isclass)
-            if issubclass(member, Record) and member is not Record
+            # A random metric contradicts itself, and so a random score.
+            if issubclass(member, Record)
+            and member not in (Record, Metric, scores.TaskScore)
         },
         key=lambda member: member.__name__,
     )
@@ -109,6 +113,85 @@ def test_payload_reads_back_as_the_same_record(cls, data):
 
     assert again == record
     assert canonical_json(again.semantic_payload()) == text
+
+
+@classes
+@few
+@given(data=st.data())
+def test_text_is_the_canonical_json_of_the_payload(cls, data):
+    record = data.draw(records_of(cls))
+
+    assert record.semantic_bytes() == canonical_bytes(record.semantic_payload())
+    assert record.identity_hash() == content_hash(record.identity_payload())
+
+
+def bent(payload, data):
+    """Put something else somewhere into a payload."""
+    if isinstance(payload, dict) and payload:
+        name = data.draw(st.sampled_from(sorted(payload)))
+        change = data.draw(st.sampled_from(["value", "deep", "drop", "add"]))
+        rest = {key: value for key, value in payload.items() if key != name}
+        if change == "drop":
+            return rest
+        if change == "add":
+            return {**payload, f"{name}_": None}
+        inner = bent(payload[name], data) if change == "deep" else data.draw(DATA)
+        return {**rest, name: inner}
+    if isinstance(payload, list) and payload:
+        at = data.draw(st.integers(0, len(payload) - 1))
+        return [*payload[:at], bent(payload[at], data), *payload[at + 1 :]]
+    return data.draw(DATA)
+
+
+@classes
+@settings(max_examples=25)
+@given(data=st.data())
+def test_written_code_reads_what_the_walk_reads(cls, data):
+    payload = bent(data.draw(records_of(cls)).semantic_payload(), data)
+    assert outcome_of(cls.from_payload, payload) == outcome_of(
+        lambda value: records._walk(cls, value, "$"), payload
+    )
+
+
+def outcome_of(read, payload):
+    """Return the text of the record, or of the refusal."""
+    try:
+        return text_of(read(payload))
+    except EvidenceError as refusal:
+        return str(refusal)
+
+
+@classes
+@few
+@given(data=st.data())
+def test_written_code_needs_no_walk_for_what_fits(cls, data):
+    record = data.draw(records_of(cls))
+    payload = json.loads(text_of(record))
+
+    assert record_code.code_of(cls).read(payload) == record
+
+
+@classes
+@few
+@given(data=st.data())
+def test_record_is_locked_once_it_is_filled_in(cls, data):
+    record = data.draw(records_of(cls))
+    name = dataclasses.fields(cls)[0].name
+
+    assert type(record) is cls
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, name, None)
+
+
+def test_post_init_is_held():
+    with pytest.raises(EvidenceError, match="contradicts itself"):
+        Metric("m", 2, 1, 2.0, None)
+
+
+def test_value_outside_its_annotation_is_written_as_any_value():
+    record = dataclasses.replace(OUTCOME, dependency_index=True)
+
+    assert record.semantic_bytes() == canonical_bytes(record.semantic_payload())
 
 
 def holds_records(value):
