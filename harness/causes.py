@@ -283,6 +283,7 @@ _SETUP = {
     "eval_candidate_cache_invalid": "The candidate log is damaged.",
     "eval_tool_trace_cache_invalid": "The episode log is damaged.",
     "eval_evidence_invalid": "A record does not have its declared shape.",
+    "eval_request_unaccounted": "A recorded request that nothing accounts for.",
     "eval_executable_scoring_invalid": "Scoring met an impossible record.",
     "eval_executable_evidence_mismatch": "Evidence of another task or plan.",
     "eval_executable_scoring_policy_unsupported": "A policy nobody can apply.",

@@ -115,12 +115,15 @@ class RequestWriter:
         task_id: str,
         trial: int,
         tools: Sequence[dict[str, Any]],
+        *,
+        around: tuple[bytes, bytes] | None = None,
     ) -> None:
+        """Write for one endpoint; `around` is what `around_messages` gave for it."""
         self._endpoint = endpoint
         self._task_id = task_id
         self._trial = trial
         self._tools = tools
-        self._around: tuple[bytes, bytes] | None = None
+        self._around = around
         """What stands before and after the messages, once it was needed."""
         self._messages: list[dict[str, Any]] = []
         """Messages of the last request, the very objects."""
@@ -151,7 +154,7 @@ class RequestWriter:
 
     def _body(self, messages: Sequence[dict[str, Any]]) -> bytes:
         if self._around is None:
-            self._around = _around_messages(self._endpoint, self._tools)
+            self._around = around_messages(self._endpoint, self._tools)
         known = 0
         for old, new in zip(self._messages, messages, strict=False):
             if old is not new:
@@ -194,10 +197,13 @@ class RequestWriter:
         )
 
 
-def _around_messages(
+def around_messages(
     endpoint: Endpoint, tools: Sequence[dict[str, Any]]
 ) -> tuple[bytes, bytes]:
-    """Return the canonical body up to the value of `messages`, and from there on."""
+    """Return the canonical body up to the value of `messages`, and from there on.
+
+    Raises CandidateError for a provider extension that is not allowed.
+    """
     fields = {**_fields_of(endpoint), "messages": None, "tools": list(tools)}
     first = {name: fields[name] for name in sorted(fields) if name <= "messages"}
     last = {name: value for name, value in fields.items() if name not in first}

@@ -56,8 +56,8 @@ def _text(replayed: Replayed, folder: Path) -> str:
 
     verdict = "equal" if replayed.is_equal else "NOT EQUAL"
     lines = [
-        f"replayed {replayed.episodes} episodes from {replayed.requests} recorded "
-        f"requests of {folder}",
+        f"replayed {replayed.episodes} episodes of {folder}; each of their "
+        f"{replayed.requests} requests follows from script and evidence",
         *(
             f"  {alias}  {aggregate}"
             for alias, aggregate in sorted(replayed.aggregate_hashes.items())

@@ -13,12 +13,12 @@ tools, task, trial and turn; two candidates never meet under one key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, Self
 
-from harness.canonical import Json, canonical_bytes
+from harness.canonical import Json, canonical_bytes, hash_bytes
 from harness.errors import EvidenceError
 from harness.evidence.episode import Attempt, Outcome
 from harness.evidence.log import AppendLog
@@ -35,6 +35,11 @@ CANDIDATE_LOG: Final = LogFormat(
     conflict_code="eval_candidate_cache_conflict",
 )
 _REQUEST, _ATTEMPT, _COMPLETION, _FAILURE = range(4)
+_BODY: Final = b'{"request":{"body":'
+_AFTER_BODY: Final = b',"body_hash":"sha256:'
+_BEFORE_HEAD: Final = b'","head":'
+_AFTER_HEAD: Final = b',"request_hash":"sha256:'
+Visit = Callable[[LogReader, Entry], None]
 
 
 class SentRequest(Protocol):
@@ -166,11 +171,13 @@ class CandidateLog(CandidateRecords):
         number after the highest of their attempts."""
 
     @classmethod
-    def open(cls, path: Path, *, writable: bool) -> Self:
-        """Open and verify the log; raise EvidenceError (see `AppendLog.open`)."""
-        return cls(
-            AppendLog.open(path, CANDIDATE_LOG, writable=writable, visit=check_order)
-        )
+    def open(cls, path: Path, *, writable: bool, visit: Visit | None = None) -> Self:
+        """Open and verify the log; raise EvidenceError (see `AppendLog.open`).
+
+        `visit` sees every record in place of `check_order`.
+        """
+        check = visit or check_order
+        return cls(AppendLog.open(path, CANDIDATE_LOG, writable=writable, visit=check))
 
     def __enter__(self) -> Self:
         return self
@@ -286,6 +293,42 @@ def check_order(log: LogReader, entry: Entry) -> None:
         log.entries_of(entry.key, "attempt", number=entry.number)
     ):
         raise entry.refusal("the attempt was recorded before", conflict=True)
+
+
+def check_bodies(log: LogReader, entry: Entry) -> None:
+    """Refuse what `check_order` refuses, and a request that was never its body's."""
+    check_order(log, entry)
+    if entry.record_type == "request":
+        check_body(entry)
+
+
+def check_body(entry: Entry) -> None:
+    """Refuse a request whose key does not follow from its head and its body.
+
+    The body is hashed as it stands in the record: the bytes that were sent.
+    """
+    payload = entry.payload_bytes
+    at = payload.rfind(_AFTER_BODY)
+    head_at = at + len(_AFTER_BODY) + 64 + len(_BEFORE_HEAD)
+    end = payload.find(_AFTER_HEAD, head_at)
+    if (
+        at < 0
+        or end < 0
+        or not payload.startswith(_BODY)
+        or payload[head_at - len(_BEFORE_HEAD) : head_at] != _BEFORE_HEAD
+    ):
+        raise entry.refusal("the request does not have the form of one")
+    head = payload[head_at:end]
+    body_hash = hash_bytes(payload[len(_BODY) : at]).encode("ascii")
+    stated = payload[at + len(_AFTER_BODY) - 7 : head_at - len(_BEFORE_HEAD)]
+    if stated != body_hash or b'"request_body_hash":"%b"' % body_hash not in head:
+        raise entry.refusal(
+            f"body_hash is {stated.decode('ascii', 'replace')}; the body hashes to "
+            f"{body_hash.decode('ascii')}"
+        )
+    key = hash_bytes(head)
+    if key != entry.key:
+        raise entry.refusal(f"request_hash does not follow from the head: {key}")
 
 
 def _request_payload(request: SentRequest) -> bytes:

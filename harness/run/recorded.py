@@ -1,9 +1,10 @@
 """A run folder read back: the conversations as they were, without the world.
 
 A trace episode is the driver walking the script again, with every outcome served
-from the candidate log; an executable episode is the recorded one, and the candidate
-log must hold exactly its turns. No network, key, pack or worker is involved, and a
-request that was never recorded is a refusal, never an answer.
+from the candidate log; an executable episode is the recorded one, and its requests
+and turns must follow from its script and the candidate log. No network, key, pack or
+worker is involved, and a request that was never recorded is a refusal, never an
+answer.
 """
 
 from __future__ import annotations
@@ -16,18 +17,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from harness.candidates.request import Endpoint, PreparedRequest
+from harness.candidates.request import Endpoint, PreparedRequest, around_messages
 from harness.conversation.driver import EpisodeRequest, drive
 from harness.errors import EvidenceError
 from harness.evidence.artifacts import read_json_artifact
-from harness.evidence.candidate_log import CandidateLog, CandidateRecords
+from harness.evidence.candidate_log import (
+    CandidateLog,
+    CandidateRecords,
+    check_bodies,
+)
 from harness.evidence.episode import Attempt, Episode, Outcome
 from harness.evidence.episode_log import EpisodeLog, EpisodeRecords
 from harness.evidence.folder import RunFolder
 from harness.evidence.log_reader import LogReader
 from harness.evidence.manifest import RecordRoot
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
+from harness.json_schema import ToolCatalog
 from harness.run.keys import episode_key
+from harness.run.provenance import EpisodeProof
 from harness.run.settings import RunSettings
 from harness.scoring.reading import ScorableTask
 from harness.scoring.withheld import DecoyPool
@@ -96,6 +103,8 @@ class Evidence:
     """None in trace mode."""
     decoys: DecoyPool | None = None
     """The plan's withheld values by their source; worked out when first needed."""
+    _frame: tuple[tuple[str, ToolCatalog], tuple[bytes, bytes]] | None = None
+    """Endpoint and tools of the last episode, with what their requests share."""
 
     async def episode(
         self, endpoint: Endpoint, task: ScorableTask, trial: int
@@ -125,9 +134,28 @@ class Evidence:
                 )
                 for turn in episode.turns
             )
-            _require_same(episode, outcomes)
+            EpisodeProof(
+                endpoint,
+                task,
+                episode,
+                outcomes,
+                self.candidate_log,
+                around=self._around(endpoint, task),
+            ).check()
         attempts = tuple([self.attempts_of(t.request_hash) for t in episode.turns])
         return RecordedEpisode(task, episode, outcomes, attempts)
+
+    def _around(self, endpoint: Endpoint, task: ScorableTask) -> tuple[bytes, bytes]:
+        """Return what all requests with these tools share, encoded once."""
+        # Tasks with equal tools have one catalog.
+        key = (endpoint.alias, task.catalog)
+        known = self._frame
+        if known is None or known[0] != key:
+            self._frame = known = (
+                key,
+                around_messages(endpoint, task.spec.script.tools),
+            )
+        return known[1]
 
     def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
         """Return the recorded exchanges of one request."""
@@ -191,7 +219,9 @@ class RunEvidence(Evidence):
             )
             self.candidate_log = stack.enter_context(
                 CandidateLog.open(
-                    self._folder.file("candidate_io_cache"), writable=False
+                    self._folder.file("candidate_io_cache"),
+                    writable=False,
+                    visit=check_bodies,
                 )
             )
             self.episode_log = (
@@ -216,23 +246,6 @@ class RunEvidence(Evidence):
         traceback: TracebackType | None,
     ) -> None:
         self._stack.close()
-
-
-def _require_same(episode: Episode, outcomes: tuple[Outcome, ...]) -> None:
-    """Refuse an episode whose turns are not those of the candidate log."""
-    for turn, outcome in zip(episode.turns, outcomes, strict=True):
-        response = outcome.response
-        recorded = None if response is None else response.identity_hash()
-        if (outcome.status, recorded) != (turn.call_status, turn.response_hash):
-            raise EvidenceError(
-                "eval_tool_trace_cache_invalid",
-                "an episode and the candidate log tell two stories",
-                where=f"task {episode.task_id}, trial {episode.trial}, "
-                f"turn {turn.turn_index}",
-                expected=f"{outcome.status} {recorded}",
-                actual=f"{turn.call_status} {turn.response_hash}",
-                recovery="bring back an intact copy of the run folder",
-            )
 
 
 def concluded(conversation: Coroutine[Any, Any, Result]) -> Result:

@@ -20,7 +20,7 @@ from harness.evidence.manifest import MANIFEST_FILE, manifest_hash
 from harness.evidence.task_table import read_task_rows
 from harness.run.difference import RECOVERY, differences
 from harness.run.finished import open_finished
-from harness.run.report import aggregate_hashes, build_report
+from harness.run.report import aggregate_hashes, build_report, cited_taxonomy
 from harness.run.score import readable, score_run
 from harness.run.table_comparison import TABLE_FILE, TableComparison
 
@@ -62,7 +62,10 @@ def replay_run(folder: Path) -> Replayed:
         scored = score_run(run.evidence, comparison.take)
         with readable("eval_plan.jsonl, record 1"):
             report = build_report(
-                run.evidence.plan.header, scored, max_stop_share=config.max_stop_share
+                run.evidence.plan.header,
+                scored,
+                max_stop_share=config.max_stop_share,
+                taxonomy_hash=cited_taxonomy(run.manifest),
             )
         records = {name: log.use() for name, log in run.evidence.logs().items()}
     hashes = aggregate_hashes(scored)

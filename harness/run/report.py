@@ -7,10 +7,10 @@ not publishable (`spec/executable-evaluator.md` 3.16, `design/interfaces.md` 6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from harness.canonical import Json, content_hash
+from harness.canonical import Json, content_hash, is_content_hash
 from harness.evidence.plan_file import PlanHeader
 from harness.run.score import ScoredCandidate
 from harness.scoring.aggregate import (
@@ -28,8 +28,13 @@ def build_report(
     scored: Sequence[ScoredCandidate],
     *,
     max_stop_share: float,
+    taxonomy_hash: str = ERROR_TAXONOMY_HASH,
 ) -> dict[str, Json]:
-    """Return the payload of `eval_report.json`."""
+    """Return the payload of `eval_report.json`.
+
+    `taxonomy_hash` is that of the version that wrote the run: one more cause in the
+    table changes no score, so it is cited as the run cites it.
+    """
     facts = header.facts
     reasons = list(facts["non_publication_reasons"])
     over_cap = any(stop_share_exceeded(one.aggregate, max_stop_share) for one in scored)
@@ -42,7 +47,7 @@ def build_report(
         "source_run_id": header.source_run_id,
         "eval_config_hash": header.eval_config_hash,
         "scoring_policy_hash": header.scoring_policy_hash,
-        "error_taxonomy_hash": ERROR_TAXONOMY_HASH,
+        "error_taxonomy_hash": taxonomy_hash,
         "plan_identity": header.plan_identity,
         "source_verification_identity": header.source_verification_identity,
         "comparison_set": _comparison_set(facts["comparison_set"], scored),
@@ -52,6 +57,12 @@ def build_report(
         "non_publication_reasons": reasons,
         "rescorable": rescorability(header.scope),
     }
+
+
+def cited_taxonomy(manifest: Mapping[str, Json]) -> str:
+    """Return the taxonomy that a run's manifest cites; ours where it cites none."""
+    stated = manifest.get("error_taxonomy_hash")
+    return str(stated) if is_content_hash(stated) else ERROR_TAXONOMY_HASH
 
 
 def _comparison_set(policy: str, scored: Sequence[ScoredCandidate]) -> dict[str, Json]:

@@ -21,7 +21,7 @@ from harness.evidence.manifest import MANIFEST_FILE, REPORT_IDENTITIES
 from harness.evidence.plan_file import PlannedCandidate
 from harness.evidence.task_row import TaskRow
 from harness.run.difference import differences
-from harness.run.report import aggregate_hashes, build_report
+from harness.run.report import aggregate_hashes, build_report, cited_taxonomy
 from harness.run.score import (
     CandidateTally,
     ScoredCandidate,
@@ -30,14 +30,15 @@ from harness.run.score import (
     score_recorded,
 )
 from harness.scoring.aggregate import Aggregate
+from harness.scoring.failures import ERROR_TAXONOMY_HASH
 from harness.scoring.reading import ScorableTask
 from harness.verification.bundle import AGGREGATES_FILE, RunFiles
 from harness.verification.evidence import PartialEvidence
 from harness.verification.findings import Findings
 from harness.verification.record_check import (
     check_attempt,
-    check_episode,
     check_response,
+    count_derived,
 )
 from harness.verification.redaction import WithheldError
 from harness.verification.stated import check_bounds, compare_scores, read_aggregates
@@ -189,8 +190,7 @@ class Recomputation:
                 check_response(
                     answer, attempts, place, self._findings, echo_reasoning=echo
                 )
-        script = recorded.task.spec.script
-        check_episode(recorded.episode, script, where, self._findings)
+        count_derived(recorded.episode, self._findings)
 
     def _aggregate(
         self, outcome: _Outcome, stated: Aggregate | None
@@ -240,17 +240,25 @@ class Recomputation:
     ) -> None:
         """Compare report and manifest with what came out."""
         header = self._evidence.plan.header
+        manifest = self._documents.get(MANIFEST_FILE, {})
+        taxonomy = cited_taxonomy(manifest)
         try:
             with readable("eval_plan.jsonl, record 1"):
                 report = build_report(
                     header,
                     scored,
                     max_stop_share=self._evidence.config.max_stop_share,
+                    taxonomy_hash=taxonomy,
                 )
         except FairtrialError as error:
             self._findings.add(error.violations)
             return
-        manifest = self._documents.get(MANIFEST_FILE, {})
+        if taxonomy != ERROR_TAXONOMY_HASH:
+            self._findings.leave(
+                "error_taxonomy_hash",
+                "the run was written by a version with another table of causes; the "
+                "hash was compared between its files",
+            )
         stated = dict(self._documents.get(REPORT_FILE, {}))
         if not whole:
             _leave_out_counts(report, stated)

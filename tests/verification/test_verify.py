@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.canonical import content_hash
 from harness.errors import ArtifactError, FairtrialError
+from harness.evidence.artifacts import artifact_bytes
 from harness.evidence.folder import ARTIFACT_FILES
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.run.finished import open_finished
@@ -268,6 +270,33 @@ def test_forged_verdict_of_a_tool_is_found(run):
 
     problems = [v.problem for v in verify(run).findings.violations]
     assert "result_hash is not the hash of the result" in problems
+
+
+def test_run_of_a_version_with_other_causes_is_intact_and_says_so(run):
+    for name in ("eval_report.json", MANIFEST_FILE):
+        path = run / name
+        payload = json.loads(path.read_text("utf-8"))
+        payload["error_taxonomy_hash"] = content_hash("an earlier table")
+        path.write_bytes(artifact_bytes(payload))
+    make_consistent(run)
+
+    verification = verify(run, all_extras())
+
+    assert wheres(verification) == []
+    assert "error_taxonomy_hash" in [
+        what for what, _ in verification.findings.unchecked
+    ]
+    assert replay_run(run).is_equal
+
+
+def test_taxonomy_that_report_and_manifest_cite_differently_is_found(run):
+    path = run / "eval_report.json"
+    payload = json.loads(path.read_text("utf-8"))
+    payload["error_taxonomy_hash"] = content_hash("an earlier table")
+    path.write_bytes(artifact_bytes(payload))
+    make_consistent(run)
+
+    assert "eval_report.json.error_taxonomy_hash" in wheres(verify(run, all_extras()))
 
 
 JUNK = st.one_of(
