@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 
 RUNTIME_PACKAGES = (
     "torch",
@@ -32,3 +33,13 @@ def runtime_versions(names: Iterable[str] = RUNTIME_PACKAGES) -> dict[str, str]:
 def operating_system() -> str:
     """Return system, release and machine as one text."""
     return f"{platform.system()} {platform.release()} {platform.machine()}"
+
+
+def gpu_names(root: Path = Path("/proc/driver/nvidia/gpus")) -> tuple[str, ...]:
+    """Return the models of the GPUs that the driver of this machine lists."""
+    return tuple(
+        line.partition(":")[2].strip()
+        for facts in sorted(root.glob("*/information"))
+        for line in facts.read_text("utf-8", "replace").splitlines()
+        if line.startswith("Model:")
+    )

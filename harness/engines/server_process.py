@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,9 +104,18 @@ class ServerProcess:
     ) -> None:
         await self._stop()
 
-    async def while_running(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Do the work; raise EngineError (`eval_engine_failed`) if the server ends."""
-        return await self._guarded(work, "eval_engine_failed", "while it was used")
+    async def while_running(
+        self,
+        work: Callable[[], Awaitable[_T]],
+        beside: Callable[[], Coroutine[object, object, None]] | None = None,
+    ) -> _T:
+        """Do the work, and `beside` it as long as it lasts.
+
+        Raises EngineError (`eval_engine_failed`) if the server ends meanwhile.
+        """
+        return await self._guarded(
+            work, "eval_engine_failed", "while it was used", beside
+        )
 
     def is_running(self) -> bool:
         """Tell whether the server has not ended."""
@@ -165,7 +174,11 @@ class ServerProcess:
         return True
 
     async def _guarded(
-        self, work: Callable[[], Awaitable[_T]], code: str, when: str
+        self,
+        work: Callable[[], Awaitable[_T]],
+        code: str,
+        when: str,
+        beside: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> _T:
         """Do the work while the server runs; its end cancels the work."""
         ended: list[Json] = []
@@ -180,6 +193,8 @@ class ServerProcess:
                 group.cancel_scope.cancel()
 
             group.start_soon(watch)
+            if beside is not None:
+                group.start_soon(beside)
             try:
                 results.append(await work())
             except FairtrialError as error:

@@ -39,13 +39,12 @@ class TorchSettings:
     """False: the content of the only message is the whole prompt, as it stands."""
 
 
-def verified_files(settings: TorchSettings) -> dict[str, str]:
+def verified_files(folder: Path, declared: Mapping[str, str] | None) -> dict[str, str]:
     """Return the SHA-256 of every file that may be loaded; 64 hex digits by name.
 
     Raises SourceError (`eval_predictions_drift`) for a file that is not as declared, or
     not declared, and EngineError for a folder that holds no checkpoint.
     """
-    folder = settings.model
     if not (folder / "config.json").is_file():
         raise EngineError(
             "eval_engine_start_failed",
@@ -55,17 +54,17 @@ def verified_files(settings: TorchSettings) -> dict[str, str]:
             actual="no config.json",
             recovery="give the folder of a checkpoint; nothing is downloaded",
         )
-    if settings.checkpoint_sha256 is not None:
-        verify_checkpoint(folder, settings.checkpoint_sha256)
+    if declared is not None:
+        verify_checkpoint(folder, declared)
     found = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
         if path.is_file() and path.suffix in _READ_BY_LOADERS
     )
-    if settings.checkpoint_sha256 is None:
+    if declared is None:
         return {name: file_sha256(folder / name) for name in found}
-    _refuse_undeclared(folder, found, settings.checkpoint_sha256)
-    return dict(settings.checkpoint_sha256)
+    _refuse_undeclared(folder, found, declared)
+    return dict(declared)
 
 
 def _refuse_undeclared(

@@ -37,7 +37,9 @@ class TorchEmbedder:
         self._model: Any = None
 
     def __enter__(self) -> Self:
-        self.checkpoint_sha256 = verified_files(self.settings)
+        self.checkpoint_sha256 = verified_files(
+            self.settings.model, self.settings.checkpoint_sha256
+        )
         self._torch, transformers = import_library(self.settings)
         require_device(self._torch, self.settings)
         with loading(self.settings):

@@ -88,7 +88,9 @@ class TorchLocal:
         return refusals_of(self.name, decoding)
 
     async def __aenter__(self) -> Self:
-        self.checkpoint_sha256 = verified_files(self.settings)
+        self.checkpoint_sha256 = verified_files(
+            self.settings.model, self.settings.checkpoint_sha256
+        )
         self._model = await self._in_thread(lambda _: load_model(self.settings))
         self._observed = self._model.observed_conditions()
         return self

@@ -3,7 +3,8 @@
 Usage: python small_server.py PORT MODEL [OPTION...]. Options: `unwell` never answers
 its health address with 200, `deaf` ignores SIGTERM, `daemon` starts a child in a
 session of its own that ignores SIGTERM and prints its pid, `fatal` ends with status 7
-at the first chat request, `stillborn` ends with status 3 before it listens.
+at the first chat request, `busy` refuses every one with 503, `stillborn` ends with
+status 3 before it listens.
 """
 
 import json
@@ -28,15 +29,24 @@ class Handler(BaseHTTPRequestHandler):
         """Print nothing: the log is what tests look at."""
 
     def do_GET(self):
+        if self.path == "/version":
+            self._send(200, {"version": "small-1"})
+            return
         self._send(503 if "unwell" in self.options else 200, {"status": "told"})
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "busy" in self.options:
+            self._send(503, {"error": {"message": "no room"}})
+            return
         if "fatal" in self.options:
             sys.stdout.write("the server gives up\n")
             sys.stdout.flush()
             os._exit(7)
         text = body["messages"][-1]["content"].upper()
+        if body.get("stream"):
+            self._stream(text)
+            return
         message = {"role": "assistant", "content": text}
         self._send(
             200,
@@ -54,6 +64,17 @@ class Handler(BaseHTTPRequestHandler):
                 },
             },
         )
+
+    def _stream(self, text):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for content in ("", *text):
+            event = {"choices": [{"index": 0, "delta": {"content": content}}]}
+            self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
 
     def _send(self, status, payload):
         body = json.dumps(payload).encode()

@@ -49,20 +49,20 @@ LOADED = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 def test_every_file_that_a_loader_reads_is_hashed(folder):
-    assert verified_files(_settings(folder)) == _hashes(folder, *LOADED)
+    assert verified_files(folder, None) == _hashes(folder, *LOADED)
 
 
 def test_declared_hashes_that_hold_are_returned(folder):
     declared = _hashes(folder, *LOADED, "README.md")
 
-    assert verified_files(_settings(folder, declared)) == declared
+    assert verified_files(folder, declared) == declared
 
 
 def test_a_loadable_file_without_a_declared_hash_is_refused(folder):
     declared = _hashes(folder, "config.json")
 
     with pytest.raises(SourceError) as caught:
-        verified_files(_settings(folder, declared))
+        verified_files(folder, declared)
 
     assert [Path(v.where).name for v in caught.value.violations] == [
         "model.safetensors",
@@ -72,7 +72,7 @@ def test_a_loadable_file_without_a_declared_hash_is_refused(folder):
 
 def test_a_folder_without_a_model_is_refused_and_nothing_is_downloaded(tmp_path):
     with pytest.raises(EngineError, match="nothing is downloaded") as caught:
-        verified_files(_settings(tmp_path))
+        verified_files(tmp_path, None)
 
     assert exit_status(caught.value.code) == 3
 
