@@ -49,9 +49,10 @@ class Mailbox:
         base_url: str,
         credential: Credential,
         transport: httpx.AsyncBaseTransport | None,
+        path: str = "/chat/completions",
     ) -> None:
         try:
-            self._url = httpx.URL(f"{base_url}/chat/completions")
+            self._url = httpx.URL(f"{base_url}{path}")
         except httpx.InvalidURL:
             self._url = httpx.URL("")
         if self._url.scheme not in ("http", "https") or not self._url.host:

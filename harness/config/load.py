@@ -37,8 +37,8 @@ def load_config(path: Path | str) -> EvalConfig:
     decides code and exit status.
     """
     file = Path(path).absolute()
-    violations = _read(file)
-    _check_version(violations)
+    violations = read_document(file)
+    check_version(violations)
     _check_kind(violations)
     scan(violations)
     document = _check_shape(violations)
@@ -54,7 +54,8 @@ def load_config(path: Path | str) -> EvalConfig:
     return EvalConfig.from_meaning(_meaning(document, files), files.paths())
 
 
-def _read(file: Path) -> Violations:
+def read_document(file: Path) -> Violations:
+    """Read strict YAML into violations that are still empty; raise ConfigError."""
     try:
         document = load_yaml(file)
     except StrictYamlError as error:
@@ -86,7 +87,8 @@ def _read(file: Path) -> Violations:
     return Violations(document.value, document.lines, file.name)
 
 
-def _check_version(violations: Violations) -> None:
+def check_version(violations: Violations) -> None:
+    """Refuse another schema version; an older one at once, with the way to convert."""
     version = violations.raw.get("schema_version", SCHEMA_VERSION)
     if version == SCHEMA_VERSION:
         return
@@ -118,7 +120,9 @@ def _check_kind(violations: Violations) -> None:
         f"this command does not serve configs of kind {kind}",
         expected="executable",
         actual=seen(kind),
-        recovery="use kind: executable; other kinds have other keys",
+        recovery="`fairtrial predict` serves kind: predict"
+        if kind == "predict"
+        else "use kind: executable; other kinds have other keys",
     )
     violations.raise_if_any()
 

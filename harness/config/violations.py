@@ -93,15 +93,20 @@ class Violations:
         )
 
     def add_shape_errors(
-        self, errors: Iterable[ErrorDetails], model: type[BaseModel]
+        self,
+        errors: Iterable[ErrorDetails],
+        model: type[BaseModel],
+        place: YamlPath = (),
     ) -> None:
-        """Record what the section models refused."""
+        """Record what the model of the section at `place` refused."""
         for error in errors:
             if error["type"] == "too_short" and error["input"]:
                 continue
-            self._add_shape_error(error, model)
+            self._add_shape_error(error, model, place)
 
-    def _add_shape_error(self, error: ErrorDetails, model: type[BaseModel]) -> None:
+    def _add_shape_error(
+        self, error: ErrorDetails, model: type[BaseModel], place: YamlPath
+    ) -> None:
         path: YamlPath = error["loc"]
         kind = error["type"]
         context = error.get("ctx", {})
@@ -121,7 +126,7 @@ class Violations:
             actual = seen(error["input"])
         self.add(
             kind if kind in CAUSES else "eval_config_invalid",
-            path,
+            (*place, *path),
             problem,
             expected=expected,
             actual=actual,

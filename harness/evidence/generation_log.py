@@ -1,0 +1,205 @@
+"""`generation_log.jsonl`: what every row of a predict run came to, before any parsing.
+
+A `generation` is final: a text, or a failure that is the model's own. A `stop` is a row
+without an answer for a reason that is not the model's; a later `generation` or `stop`
+replaces it. A `vector` is what an embedding engine gave for a text. `measurements` are
+what an engine measured of itself. The key names subject and row, or the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from harness.canonical import Json, content_hash
+from harness.errors import EvidenceError
+from harness.evidence.log import AppendLog
+from harness.evidence.log_line import Entry, LogFormat
+from harness.evidence.log_reader import LogReader, TornTail
+
+GENERATION_LOG: Final = LogFormat(
+    file_name="generation_log.jsonl",
+    record_types=("generation", "stop", "vector", "measurements"),
+    key_field="row_key",
+    number_field=None,
+    invalid_code="eval_evidence_invalid",
+    conflict_code="eval_evidence_invalid",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRow:
+    """What one row of one subject came to."""
+
+    subject: str
+    row_id: str
+    prompt_hash: str
+    """Content hash of the messages."""
+    text: str | None
+    """As it was decoded or received, never trimmed; None for a failed row."""
+    finish_reason: str | None
+    failure: str | None
+    stopped: bool
+    """Whether the failure is none of the model's."""
+    prompt_tokens: int | None
+    generated_tokens: int | None
+    elapsed_s: float | None
+    conditions: dict[str, Any]
+    """What was observed on this row, the engine's own conditions among it."""
+    applied: dict[str, Any]
+    """Decoding as applied on this row, `unknown` where nobody can tell."""
+    session: int
+    """Which process took it: the number of records that it found in the log."""
+    since_start_s: float
+    """Seconds from the beginning of that process's work on the subject."""
+
+    def as_payload(self) -> dict[str, Json]:
+        """Return the payload of the record."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class GenerationRecords:
+    """The log for reading."""
+
+    def __init__(self, log: LogReader) -> None:
+        self.log = log
+
+    def row(self, subject: str, row_id: str) -> RecordedRow | None:
+        """Return what a row came to, a final answer before a stop."""
+        key = _row_key(subject, row_id)
+        newest: Entry | None = None
+        for entry in self.log.entries_of(key, "generation", "stop"):
+            if entry.record_type == "generation":
+                return _row(entry)
+            newest = newest or entry
+        return None if newest is None else _row(newest)
+
+    def is_final(self, subject: str, row_id: str) -> bool:
+        """Tell whether a row needs no more asking."""
+        key = _row_key(subject, row_id)
+        return next(self.log.entries_of(key, "generation"), None) is not None
+
+    def vector(self, engine: str, text: str) -> list[float] | None:
+        """Return the recorded vector of a text."""
+        for entry in self.log.entries_of(_vector_key(engine, text), "vector"):
+            found: list[float] = entry.member("vector")
+            return found
+        return None
+
+    def vector_conditions(self, engine: str, text: str) -> dict[str, Json]:
+        """Return what was observed when a text was embedded."""
+        for entry in self.log.entries_of(_vector_key(engine, text), "vector"):
+            found: dict[str, Json] = entry.member("conditions")
+            return found
+        return {}
+
+    def measurements(self, subject: str) -> list[dict[str, Json]] | None:
+        """Return what was measured of a subject, None where nothing was yet."""
+        for entry in self.log.entries_of(_subject_key(subject), "measurements"):
+            found: list[dict[str, Json]] = entry.member("measurements")
+            return found
+        return None
+
+
+class GenerationLog(GenerationRecords):
+    """The log for writing; a context manager that syncs and closes."""
+
+    log: AppendLog
+
+    @classmethod
+    def open(cls, path: Path, *, writable: bool) -> Self:
+        """Open and verify the log; raise EvidenceError (see `AppendLog.open`)."""
+        return cls(
+            AppendLog.open(path, GENERATION_LOG, writable=writable, visit=check_order)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+
+    @property
+    def torn(self) -> TornTail | None:
+        """The unterminated last line that opening found."""
+        return self.log.torn
+
+    def add(self, row: RecordedRow) -> None:
+        """Record what a row came to; raise EvidenceError after a final answer."""
+        if self.is_final(row.subject, row.row_id):
+            raise _twice(f"subject {row.subject}, row {row.row_id}")
+        self.log.append(
+            "stop" if row.stopped else "generation",
+            _row_key(row.subject, row.row_id),
+            row.as_payload(),
+        )
+
+    def add_vector(
+        self,
+        engine: str,
+        text: str,
+        vector: Sequence[float],
+        conditions: Mapping[str, Json],
+    ) -> None:
+        """Record the vector of a text."""
+        self.log.append(
+            "vector",
+            _vector_key(engine, text),
+            {
+                "conditions": dict(conditions),
+                "engine": engine,
+                "text": text,
+                "vector": list(vector),
+            },
+        )
+
+    def add_measurements(
+        self, subject: str, measurements: Sequence[Mapping[str, Json]]
+    ) -> None:
+        """Record what an engine measured."""
+        self.log.append(
+            "measurements",
+            _subject_key(subject),
+            {"measurements": [dict(each) for each in measurements], "subject": subject},
+        )
+
+
+def check_order(log: LogReader, entry: Entry) -> None:
+    """Refuse a record that could not have been written where it stands."""
+    if entry.record_type == "vector":
+        return
+    final = "measurements" if entry.record_type == "measurements" else "generation"
+    if next(log.entries_of(entry.key, final), None) is not None:
+        raise entry.refusal("it follows a final record of its key", conflict=True)
+
+
+def _row(entry: Entry) -> RecordedRow:
+    names = tuple(RecordedRow.__slots__)
+    row = RecordedRow(*entry.members(*names))
+    if row.stopped is not (entry.record_type == "stop"):
+        raise entry.refusal("its type and its payload contradict each other")
+    return row
+
+
+def _row_key(subject: str, row_id: str) -> str:
+    return content_hash({"row_id": row_id, "subject": subject})
+
+
+def _vector_key(engine: str, text: str) -> str:
+    return content_hash({"engine": engine, "text": text})
+
+
+def _subject_key(subject: str) -> str:
+    return content_hash({"subject": subject})
+
+
+def _twice(where: str) -> EvidenceError:
+    return EvidenceError(
+        GENERATION_LOG.conflict_code,
+        "a row has a final answer already",
+        where=f"{GENERATION_LOG.file_name}, {where}",
+        expected="one final answer a row",
+        recovery="report this as a defect; nothing was written",
+    )

@@ -1,0 +1,232 @@
+"""From a section of the config to the engine that it describes.
+
+Libraries of an engine are imported only where one of its kind is built. Building opens
+nothing and loads nothing; entering the engine does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from harness.canonical import Json
+from harness.config.predict_document import (
+    ChatEndpoint,
+    ChatHttpSection,
+    DecodingSection,
+    EmbeddingsHttpSection,
+    EngineSection,
+    TorchLocalSection,
+    VllmOfflineSection,
+    VllmServerSection,
+)
+from harness.engines.chat_request import ChatSettings
+from harness.engines.protocol import Decoding, Engine
+from harness.errors import CandidateError, UsageError
+from harness.evidence.candidate_log import CandidateLog
+
+if TYPE_CHECKING:
+    from harness.engines.torch_checkpoint import TorchSettings
+    from harness.engines.torch_embedding import TorchEmbedder
+
+
+class Embedder(Protocol):
+    """One way to get vectors for texts; an async context manager."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts are embedded at once."""
+
+    async def __aenter__(self) -> Self:
+        """Load or open."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Free or close."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in the order of the texts."""
+
+    def conditions(self) -> Mapping[str, Json]:
+        """Return what is known of the runtime."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlace:
+    """Where an engine works and what it records in."""
+
+    run_folder: Path
+    """Output folder of the run, for logs of servers."""
+    config_folder: Path
+    """From which relative paths of the config start."""
+    log: CandidateLog
+    """The log of requests over HTTP."""
+    subject: int
+    """Number of the subject that it answers for, from 0."""
+
+
+def build_engine(name: str, section: EngineSection, place: EnginePlace) -> Engine:
+    """Build the engine that the config calls `name`.
+
+    Raises CandidateError for a key that is not set.
+    """
+    if isinstance(section, ChatHttpSection):
+        from harness.engines.chat_http import ChatHttpEngine
+
+        return ChatHttpEngine(
+            _chat_settings(section, section.max_in_flight, section.max_tokens_field),
+            api_key(name, section),
+            place.log,
+            subject=place.subject,
+        )
+    if isinstance(section, TorchLocalSection):
+        from harness.engines.torch_local import TorchLocal
+
+        return TorchLocal(_torch_settings(section, place.config_folder))
+    raise _not_built(name, section)
+
+
+def build_embedder(name: str, section: EngineSection, place: EnginePlace) -> Embedder:
+    """Build the engine of vectors that the config calls `name`."""
+    if isinstance(section, EmbeddingsHttpSection):
+        from harness.engines.embeddings_http import EmbeddingsHttp
+
+        return EmbeddingsHttp(
+            _chat_settings(section, 1),
+            api_key(name, section),
+            batch_size=section.batch_size,
+        )
+    if isinstance(section, TorchLocalSection):
+        from harness.engines.torch_embedding import TorchEmbedder
+
+        settings = _torch_settings(section, place.config_folder)
+        return _TorchEmbeddings(TorchEmbedder(settings), section.batch_size)
+    raise _not_built(name, section)
+
+
+def api_key(name: str, section: EngineSection) -> str | None:
+    """Return the key of an endpoint; raise CandidateError where it is not set."""
+    if not isinstance(section, ChatHttpSection | EmbeddingsHttpSection):
+        return None
+    variable = section.candidate.api_key_env
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise CandidateError(
+            "eval_candidate_credentials_missing",
+            "the environment variable with the key is not set",
+            where=f"engines.{name}.candidate.api_key_env",
+            expected=f"a key in {variable}",
+            actual="unset" if key is None else "empty",
+            recovery=f"export {variable}=..., or write `api_key_env: null` for an "
+            "endpoint without a key",
+        )
+    return key
+
+
+def decoding_of(section: DecodingSection) -> Decoding:
+    """Return the decoding that a section asks for."""
+    return Decoding(**section.model_dump())
+
+
+def model_of(section: EngineSection) -> dict[str, Json]:
+    """Return which model a section says that it answers with."""
+    if isinstance(section, ChatHttpSection | EmbeddingsHttpSection):
+        candidate = section.candidate
+        return {
+            "alias": candidate.alias,
+            "canonical_id": candidate.canonical_id,
+            "model": candidate.model,
+            "provider": candidate.provider,
+        }
+    if isinstance(section, TorchLocalSection):
+        return {"canonical_id": section.model_identity}
+    return {"canonical_id": section.model_identity, "model": section.model}
+
+
+class _TorchEmbeddings:
+    """A local embedder behind the asynchronous protocol; its work runs in a thread."""
+
+    def __init__(self, embedder: TorchEmbedder, batch_size: int) -> None:
+        self._embedder = embedder
+        self.batch_size = batch_size
+
+    async def __aenter__(self) -> Self:
+        from anyio import to_thread
+
+        await to_thread.run_sync(self._embedder.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._embedder.__exit__(kind, error, trace)
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        from anyio import to_thread
+
+        return await to_thread.run_sync(self._embedder.embed, texts)
+
+    def conditions(self) -> Mapping[str, Json]:
+        return self._embedder.conditions()
+
+
+def _chat_settings(
+    section: ChatHttpSection | EmbeddingsHttpSection,
+    max_in_flight: int,
+    max_tokens_field: str = "max_tokens",
+) -> ChatSettings:
+    candidate: ChatEndpoint = section.candidate
+    return ChatSettings(
+        alias=candidate.alias,
+        canonical_id=candidate.canonical_id,
+        provider=candidate.provider,
+        provider_api_version=candidate.provider_api_version,
+        base_url=candidate.base_url,
+        model=candidate.model,
+        api_key_env=candidate.api_key_env,
+        provider_extensions=candidate.provider_extensions,
+        max_in_flight=max_in_flight,
+        timeout_s=section.timeout_s,
+        max_retries=section.max_retries,
+        max_tokens_field="max_completion_tokens"
+        if max_tokens_field == "max_completion_tokens"
+        else "max_tokens",
+    )
+
+
+def _torch_settings(section: TorchLocalSection, folder: Path) -> TorchSettings:
+    from harness.engines.torch_checkpoint import TorchSettings
+
+    return TorchSettings(
+        model=folder / section.model,
+        checkpoint_sha256=section.checkpoint_sha256,
+        device=section.device,
+        dtype=section.dtype,
+        batch_size=section.batch_size,
+        model_identity=section.model_identity,
+        chat_template=section.chat_template,
+    )
+
+
+def _not_built(name: str, section: EngineSection) -> UsageError:
+    kinds = VllmServerSection | VllmOfflineSection
+    known = "generates text only" if isinstance(section, kinds) else "gives vectors"
+    return UsageError(
+        "eval_config_invalid",
+        f"an engine of kind {section.kind} {known}",
+        where=f"engines.{name}",
+        recovery="name an engine of another kind",
+    )
