@@ -129,7 +129,7 @@ class CandidateTally:
             self._aggregator = Aggregator(
                 RunIdentity.of(score), self._task_ids, self._trials
             )
-        self._aggregator.add(score)
+        self._aggregator.add(score, scored.row.score_hash)
         self._slices.add(
             {
                 "turn_policy": spec.turn_policy,

@@ -159,13 +159,13 @@ class Aggregator:
         self._gates: Counter[tuple[GateName, str]] = Counter()
         self._ledger: Counter[tuple[str, str, bool]] = Counter()
 
-    def add(self, score: TaskScore) -> None:
-        """Add the next score of the plan.
+    def add(self, score: TaskScore, score_hash: str | None = None) -> None:
+        """Add the next score of the plan; `score_hash` spares working it out again.
 
         Raises ScoringError (`eval_*_aggregation_invalid`) for any other score.
         """
         self._check_next(score)
-        self._hashes.append(score.score_hash)
+        self._hashes.append(score_hash or score.score_hash)
         self._successes += score.task_success
         self._stops += score.non_candidate_stop
         for metric in score.metrics:

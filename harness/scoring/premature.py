@@ -10,31 +10,24 @@ gate nor a score reads them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Literal
 
-from harness.canonical import canonical_json
 from harness.conversation.task import TaskSpec
 from harness.evidence.episode import Episode, ObservedTurn
 from harness.evidence.records import Record
-from harness.scoring.withheld import (
-    KINDS,
-    RULE,
-    DecoyPool,
-    Kind,
-    result_of,
-    scalars,
-    withheld_values,
-    written,
+from harness.scoring.watchlist import (
+    LiveResults,
+    WatchedClaim,
+    WatchedValue,
+    Watchlist,
+    live_results,
 )
-from harness.strict_json import decode
+from harness.scoring.withheld import KINDS, RULE, DecoyPool, Kind, scalars, written
 
 MOST_SIGHTINGS: Final = 20
 """Sightings that a report names one by one; all are counted."""
 Place = Literal["call", "text"]
-Look = Callable[[ObservedTurn], Place | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +107,12 @@ class PrematureTally:
     _with_sightings: int = 0
     _counts: dict[tuple[str, Kind], list[int]] = field(default_factory=dict)
     _sightings: list[Sighting] = field(default_factory=list)
+    _last: tuple[TaskSpec, LiveResults, Watchlist] | None = None
+    """The task of the last episode: trials of a task follow each other."""
 
     def add(self, spec: TaskSpec, episode: Episode) -> None:
         """Look through one episode."""
-        watched = watch(spec, episode, self.pool)
+        watched = watch(self._watchlist(spec, episode), episode)
         values = [each for each in watched if each.kind != "confirmation"]
         seen = [each.sighting for each in values if each.sighting is not None]
         self._episodes += bool(values)
@@ -129,6 +124,13 @@ class PrematureTally:
             count[1] += each.sighting is not None
             count[2] += each.decoys
             count[3] += each.decoys_seen
+
+    def _watchlist(self, spec: TaskSpec, episode: Episode) -> Watchlist:
+        live = live_results(episode)
+        last = self._last
+        if last is None or last[0] is not spec or last[1] != live:
+            self._last = last = (spec, live, Watchlist.of(spec, live, self.pool))
+        return last[2]
 
     def result(self) -> PrematureKnowledge:
         """Return all counts, sorted by template and kind."""
@@ -155,76 +157,26 @@ class PrematureTally:
         return values, appeared, decoys, decoys_appeared
 
 
-def watch(spec: TaskSpec, episode: Episode, pool: DecoyPool) -> tuple[Watched, ...]:
+def watch(watchlist: Watchlist, episode: Episode) -> tuple[Watched, ...]:
     """Look for every withheld value in the turns before its release."""
-    answered = [t for t in episode.turns if t.tool_calls or t.text is not None]
-    if not answered:
+    outputs = [
+        _Output.of(turn)
+        for turn in episode.turns
+        if turn.tool_calls or turn.text is not None
+    ]
+    if not outputs:
         return ()
-    search = _Search(spec, episode)
-    return (*_values(search, answered, pool), *_confirmations(search, answered))
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One episode that is looked through."""
-
-    spec: TaskSpec
-    episode: Episode
-
-    def watched(
-        self,
-        kind: Kind,
-        source: str,
-        due: Sequence[ObservedTurn],
-        look: Look,
-        decoys: Sequence[Look],
-    ) -> Watched:
-        """Return the first sighting in the turns that are due, and those of decoys."""
-        sighting = None
-        for turn in due:
-            place = look(turn)
-            if place is not None:
-                task_id, trial = self.episode.task_id, self.episode.trial
-                sighting = Sighting(
-                    task_id, trial, turn.turn_index, kind, source, place
-                )
-                break
-        seen = sum(any(decoy(turn) for turn in due) for decoy in decoys)
-        return Watched(kind, sighting, len(decoys), seen)
-
-
-def _values(
-    search: _Search, answered: Sequence[ObservedTurn], pool: DecoyPool
-) -> Iterator[Watched]:
-    spec = search.spec
-    values = withheld_values(spec)
-    if not values:
-        return
-    known = _known(spec, search.episode)
-    shown = "\n".join((known[-1], _rest_of(spec)))
-    outputs = {turn.turn_index: _Output.of(turn) for turn in answered}
-
-    def look_for(text: str) -> Look:
-        return lambda turn: outputs[turn.turn_index].place_of(text)
-
-    for value in values:
-        folded = value.text.casefold()
-        due = [turn for turn in answered if folded not in known[turn.turn_index]]
-        if due:
-            decoys = pool.decoys(spec, value, shown)
-            yield search.watched(
-                value.kind,
-                value.source,
-                due,
-                look_for(value.text),
-                [look_for(decoy) for decoy in decoys],
-            )
+    search = _Search(episode, outputs)
+    values = (search.value(value) for value in watchlist.values)
+    claims = (search.claim(claim) for claim in watchlist.claims)
+    return tuple(each for each in (*values, *claims) if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
     """What a candidate wrote in one turn."""
 
+    turn: ObservedTurn
     text: str
     arguments: str
     """Every scalar of its calls on a line; the raw text of a broken call."""
@@ -237,12 +189,74 @@ class _Output:
                 lines += (written(v) for _, v in scalars(call.parsed_arguments))
             elif isinstance(call.raw_arguments, str):
                 lines.append(call.raw_arguments)
-        return cls(turn.text or "", "\n".join(lines))
+        return cls(turn, turn.text or "", "\n".join(lines))
 
     def place_of(self, value: str) -> Place | None:
         if _holds(self.arguments, value):
             return "call"
         return "text" if _holds(self.text, value) else None
+
+    def claims(self, tool: str, parameter: str) -> bool:
+        return any(
+            call.function_name == tool
+            and (call.parsed_arguments or {}).get(parameter) is True
+            for call in self.turn.tool_calls
+        )
+
+
+@dataclass(slots=True)
+class _Search:
+    """One episode that is looked through."""
+
+    episode: Episode
+    outputs: list[_Output]
+    _due: dict[int, tuple[list[_Output], str]] = field(default_factory=dict)
+
+    def due(self, known_from: int) -> tuple[list[_Output], str]:
+        """Return the outputs before a turn, and all that they hold as one text."""
+        due = self._due.get(known_from)
+        if due is None:
+            before = [o for o in self.outputs if o.turn.turn_index < known_from]
+            whole = "\n".join(text for o in before for text in (o.arguments, o.text))
+            due = self._due[known_from] = before, whole
+        return due
+
+    def value(self, value: WatchedValue) -> Watched | None:
+        """Return the first sighting of a value, and how many decoys are seen."""
+        due, whole = self.due(value.known_from)
+        if not due:
+            return None
+        sighting = None
+        for output in due if value.text in whole else ():
+            place = output.place_of(value.text)
+            if place is not None:
+                sighting = self._sighting(output, value.kind, value.source, place)
+                break
+        # Hardly any decoy is anywhere, so that most are looked for only once.
+        hits = [decoy for decoy in value.decoys if decoy in whole]
+        seen = sum(any(each.place_of(decoy) for each in due) for decoy in hits)
+        return Watched(value.kind, sighting, len(value.decoys), seen)
+
+    def claim(self, claim: WatchedClaim) -> Watched | None:
+        """Watch for calls that claim a confirmation the user has not given yet."""
+        due, _ = self.due(claim.known_from)
+        if not due:
+            return None
+        sighting = None
+        for output in due:
+            if output.claims(claim.tool, claim.parameter):
+                source = f"confirmation of {claim.tool}"
+                sighting = self._sighting(output, "confirmation", source, "call")
+                break
+        seen = sum(any(each.claims(*decoy) for each in due) for decoy in claim.decoys)
+        return Watched("confirmation", sighting, len(claim.decoys), seen)
+
+    def _sighting(
+        self, output: _Output, kind: Kind, source: str, place: Place
+    ) -> Sighting:
+        task_id, trial = self.episode.task_id, self.episode.trial
+        index = output.turn.turn_index
+        return Sighting(task_id, trial, index, kind, source, place)
 
 
 def _holds(text: str, value: str) -> bool:
@@ -251,99 +265,3 @@ def _holds(text: str, value: str) -> bool:
         return False
     token = rf"(?<![\w-])(?<!\d[.,]){re.escape(value)}(?![\w-])(?![.,]\d)"
     return re.search(token, text) is not None
-
-
-def _known(spec: TaskSpec, episode: Episode) -> list[str]:
-    """Return, for each scripted turn, all that is told before it or stated by it."""
-    said = [_opening(spec)]
-    live = _live_results(episode)
-    known = []
-    for turn in spec.script.turns:
-        for call in turn.calls:
-            said += (written(value) for _, value in scalars(call.arguments))
-        said.append(turn.expected_assistant_content or "")
-        known.append("\n".join(said).casefold())
-        said.append(turn.releases_user_message or "")
-        for call in turn.calls:
-            result = result_of(call.recorded_result)
-            said += (written(value) for _, value in scalars(result))
-        said += live.get(turn.turn_index, ())
-    return known
-
-
-def _live_results(episode: Episode) -> dict[int, list[str]]:
-    results: dict[int, list[str]] = {}
-    for each in episode.execution.executions if episode.execution else ():
-        if each.released_to_model:
-            texts = [written(value) for _, value in scalars(each.result)]
-            results.setdefault(each.turn_index, []).extend(texts)
-    return results
-
-
-def _opening(spec: TaskSpec) -> str:
-    """Return what stands in the first request: messages and tools."""
-    messages = (str(m.get("content", "")) for m in spec.script.seed_messages)
-    return "\n".join((*messages, _words_of(canonical_json(list(spec.script.tools)))))
-
-
-@lru_cache(maxsize=64)
-def _words_of(tools: str) -> str:
-    return "\n".join((tools, *(written(value) for _, value in scalars(decode(tools)))))
-
-
-def _rest_of(spec: TaskSpec) -> str:
-    """Return what the script says after the last turn that was known."""
-    turns = spec.script.turns
-    messages = [turn.releases_user_message or "" for turn in turns]
-    results = [
-        written(value)
-        for call in spec.script.gold_calls
-        for _, value in scalars(result_of(call.recorded_result))
-    ]
-    withheld = [value.text for value in withheld_values(spec)]
-    return "\n".join((*messages, *results, *withheld)).casefold()
-
-
-def _confirmations(
-    search: _Search, answered: Sequence[ObservedTurn]
-) -> Iterator[Watched]:
-    """Watch for calls that claim a confirmation which the user has not given yet.
-
-    A decoy is another tool of the task that wants a confirmation and never gets one.
-    """
-    spec = search.spec
-    if spec.executable is None:
-        return
-    parameters = {
-        policy.function_name: policy.confirmation_parameter
-        for policy in spec.executable.tool_policies
-        if policy.requires_confirmation and policy.confirmation_parameter
-    }
-    given: dict[str, int] = {}
-    for turn in spec.script.turns:
-        for call in turn.calls:
-            parameter = parameters.get(call.function_name)
-            if parameter is not None and call.arguments.get(parameter) is True:
-                given.setdefault(call.function_name, turn.turn_index)
-    for tool, release in given.items():
-        due = [turn for turn in answered if turn.turn_index < release]
-        if due:
-            yield search.watched(
-                "confirmation",
-                f"confirmation of {tool}",
-                due,
-                _claim_of(tool, parameters[tool]),
-                [_claim_of(n, p) for n, p in parameters.items() if n not in given],
-            )
-
-
-def _claim_of(tool: str, parameter: str) -> Look:
-    def look(turn: ObservedTurn) -> Place | None:
-        claims = any(
-            call.function_name == tool
-            and (call.parsed_arguments or {}).get(parameter) is True
-            for call in turn.tool_calls
-        )
-        return "call" if claims else None
-
-    return look

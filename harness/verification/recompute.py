@@ -131,9 +131,7 @@ class Recomputation:
         trials = self._evidence.plan.header.trials
         for task_id in self._evidence.task_ids_of(planned):
             for scored in self._episodes(outcome, endpoint, task_id, trials):
-                outcome.hashes.append(
-                    None if scored is None else scored.score.score_hash
-                )
+                outcome.hashes.append(None if scored is None else scored.row.score_hash)
                 if scored is not None:
                     self._take(outcome, scored)
         return outcome
