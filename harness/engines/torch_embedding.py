@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import anyio.lowlevel
+
 from harness.canonical import Json
 from harness.engines.decoding_rules import TORCH_LOCAL
 from harness.engines.library_border import LibraryBorder
@@ -26,7 +28,7 @@ from harness.errors import EngineError
 
 
 class TorchEmbedder:
-    """A context manager that loads the checkpoint's encoder; `embed` gives vectors."""
+    """Loads the checkpoint's encoder on entry, gives vectors, and frees on exit."""
 
     def __init__(self, settings: TorchSettings) -> None:
         self.settings = settings
@@ -36,7 +38,17 @@ class TorchEmbedder:
         self._tokenizer: Any = None
         self._model: Any = None
 
-    def __enter__(self) -> Self:
+    @property
+    def name(self) -> str:
+        """The kind of engine."""
+        return TORCH_LOCAL
+
+    @property
+    def batch_size(self) -> int:
+        """Texts that are computed at once."""
+        return self.settings.batch_size
+
+    async def __aenter__(self) -> Self:
         self.checkpoint_sha256 = verified_files(
             self.settings.model, self.settings.checkpoint_sha256
         )
@@ -51,7 +63,7 @@ class TorchEmbedder:
             )
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -59,8 +71,10 @@ class TorchEmbedder:
     ) -> None:
         self._model = self._tokenizer = None
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, in the order of the texts.
+
+        A batch blocks the event loop: it is one pass over the texts, without decoding.
 
         Raises EngineError for a text without tokens or beyond the context, naming its
         position, and where the library breaks down.
@@ -77,6 +91,7 @@ class TorchEmbedder:
             size = self.settings.batch_size
             for start in range(0, len(tokens), size):
                 vectors += self._means(tokens[start : start + size])
+                await anyio.lowlevel.checkpoint()
             return vectors
 
     def conditions(self) -> Mapping[str, Json]:

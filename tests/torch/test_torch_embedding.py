@@ -1,5 +1,6 @@
 """Vectors are the masked mean of the last hidden states, one a text."""
 
+import anyio
 import pytest
 
 from harness.engines.torch_embedding import TorchEmbedder
@@ -9,8 +10,11 @@ from tests.torch.tiny_model import CONTEXT
 
 
 def _embedded(checkpoint, texts, **changes):
-    with TorchEmbedder(settings(checkpoint, **changes)) as embedder:
-        return embedder.embed(texts)
+    async def embedded():
+        async with TorchEmbedder(settings(checkpoint, **changes)) as embedder:
+            return await embedder.embed(texts)
+
+    return anyio.run(embedded)
 
 
 def test_a_vector_is_the_mean_over_the_tokens_of_its_text(checkpoint):
