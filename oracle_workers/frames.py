@@ -27,6 +27,10 @@ _read = os.read
 _write = os.write
 
 
+STOPPED = b'{"stopped":true,'
+"""How an answer begins after which nothing else that was sent ahead is done."""
+
+
 class FrameError(Exception):
     """The stream ended inside a frame, or a frame is larger than its cap."""
 

@@ -4,12 +4,17 @@ One framed JSON request at a time on the protocol descriptor. A reply holds eith
 `value` or `fault` (`error`: the operation failed; `malformed`: what it gave has no
 JSON form; `unsent` where nothing can have happened yet). The loop ends when the
 evaluator lets go of the socket or kills the worker.
+
+`each` brings several requests, answered one by one until the first fault. The second
+one begins before `until` on the machine's clock or not at all: then the answer to the
+first says `stopped`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -26,9 +31,11 @@ Operation = Callable[[Any, dict[str, Any]], bytes]
 """From a session and a request to the canonical JSON of its value."""
 
 _BORN = b'{"value":"born"}'
+_FAULT = b'{"fault":'
 
 _exit = os._exit
 _getpid = os.getpid
+_monotonic = time.monotonic
 _sha256 = sha256
 _stdout = sys.stdout
 _stderr = sys.stderr
@@ -69,16 +76,27 @@ def answer_all(
     pid = _getpid()
     read = frames.FrameReader(asked).read
     while (request := read()) is not None:
-        reply = _answer(session, operations, request)
-        if _getpid() != pid:
-            # Pack code forked and came back twice: only the first one answers.
-            return
-        flush_output()
-        frames.write_frame(answered, reply)
+        message = plain_json.decode_canonical(request)
+        until = message.get("until")
+        for part in message.get("each", (message,)):
+            reply = _answer(session, operations, part)
+            if _getpid() != pid:
+                # Pack code forked and came back twice: only the first one answers.
+                return
+            flush_output()
+            is_last = reply.startswith(_FAULT)
+            if until is not None and not is_last and _monotonic() >= until:
+                reply = frames.STOPPED + reply[1:]
+                is_last = True
+            frames.write_frame(answered, reply)
+            if is_last:
+                break
+            until = None
 
 
-def _answer(session: Any, operations: Mapping[str, Operation], request: bytes) -> bytes:
-    message = plain_json.decode_canonical(request)
+def _answer(
+    session: Any, operations: Mapping[str, Operation], message: dict[str, Any]
+) -> bytes:
     try:
         value = operations[message["op"]](session, message)
     except NotJsonError as error:
@@ -106,7 +124,7 @@ def _fault(kind: str, type_name: str, detail: str, *, unsent: bool = False) -> b
     }
     if unsent:
         safe["unsent"] = True
-    return b'{"fault":' + plain_json.encode(safe) + b"}"
+    return _FAULT + plain_json.encode(safe) + b"}"
 
 
 def _clean(text: str) -> str:

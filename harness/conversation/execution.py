@@ -117,6 +117,8 @@ class LiveOracle:
         """Read the final state and run the assertions where that makes sense."""
         if status in ORACLE_DEAD:
             return None
+        names = [spec.name for spec in self.part.assertions]
+        self.session.foresee_end(names, self.part.assertion_task)
         try:
             self.final_state_hash = await self.session.state_hash()
         except OracleFault as fault:
@@ -199,8 +201,11 @@ class LiveOracle:
         """Run one call; a mutating one stands between two state hashes."""
         call = draft.call
         name = str(call.function_name)
+        arguments = dict(call.parsed_arguments or {})
         mutates = self._policies[name].mutates
         started = anyio.current_time()
+        if mutates:
+            self.session.foresee_call(name, arguments, turn_index=draft.turn_index)
         try:
             before = await self.session.state_hash() if mutates else None
         except OracleFault as fault:
@@ -208,7 +213,7 @@ class LiveOracle:
         draft.state_before_hash = before
         try:
             result = await self.session.call_tool(
-                name, dict(call.parsed_arguments or {}), turn_index=draft.turn_index
+                name, arguments, turn_index=draft.turn_index
             )
         except OracleFault as fault:
             commit = await self._commit(draft, mutates=mutates)

@@ -70,7 +70,8 @@ class Channel:
         self._output, self._worker_output = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._worker_output, True)
         self._epoll = select.epoll()
-        self._epoll.register(self._socket, select.EPOLLIN)
+        self._awaited = select.EPOLLIN
+        self._epoll.register(self._socket, self._awaited)
         self._epoll.register(self._output, select.EPOLLIN)
         self._output_open = True
         self._received = bytearray()
@@ -96,8 +97,21 @@ class Channel:
 
         Raises ChannelEndedError and OversizeError; the caller holds the deadline.
         """
-        self._to_send = memoryview(frame(request))
+        self.post(request)
         return await self.receive()
+
+    def post(self, request: bytes) -> None:
+        """Send one request as far as the socket takes it; `receive` sends the rest."""
+        self._to_send = memoryview(frame(request))
+        self._send()
+
+    def seen_late(self) -> bytes | None:
+        """Return the next frame's payload if it has come whole, without waiting."""
+        self._collect()
+        try:
+            return self._take_frame()
+        except OversizeError:
+            return None
 
     async def receive(self) -> bytes:
         """Return the next frame's payload."""
@@ -109,7 +123,9 @@ class Channel:
             if self._ended:
                 raise ChannelEndedError
             mask = select.EPOLLIN | (select.EPOLLOUT if self._to_send else 0)
-            self._epoll.modify(self._socket, mask)
+            if mask != self._awaited:
+                self._epoll.modify(self._socket, mask)
+                self._awaited = mask
             await anyio.wait_readable(self._epoll.fileno())
             self._collect()
 

@@ -7,6 +7,7 @@ unknown commit, say) is the driver's to decide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -144,6 +145,17 @@ class PackSession(Protocol):
 
     async def run_assertion(self, name: str, task: dict[str, Json]) -> AssertionReply:
         """Run one assertion."""
+
+    def foresee_call(
+        self, name: str, arguments: dict[str, Json], *, turn_index: int
+    ) -> None:
+        """Tell that `state_hash`, this call and `state_hash` are asked next.
+
+        The call is made once the first hash is there, and only then.
+        """
+
+    def foresee_end(self, assertions: Sequence[str], task: dict[str, Json]) -> None:
+        """Tell that `state_hash`, these assertions and `close` are asked next."""
 
     async def list_tools(self) -> Json:
         """Return what the backend names as its tools."""

@@ -8,7 +8,7 @@ when the session is closed, by a second short-lived one when the first is dead.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 import anyio
@@ -132,6 +132,14 @@ class EndpointSession:
         }
         await self._hold_cap("assertion", request, MAX_REQUEST_BYTES - _ENVELOPE_BYTES)
         return await (await self._judges()).judge(request)
+
+    def foresee_call(
+        self, name: str, arguments: dict[str, Json], *, turn_index: int
+    ) -> None:
+        """Do nothing: an endpoint is asked one thing after the other."""
+
+    def foresee_end(self, assertions: Sequence[str], task: dict[str, Json]) -> None:
+        """Do nothing: an endpoint is asked one thing after the other."""
 
     async def list_tools(self) -> Json:
         """Return what the endpoint names as its tools; raises OracleFault."""

@@ -3,18 +3,26 @@
 Every exchange waits until its own deadline or the episode's, whichever is nearer.
 A fault, a cancellation or `close` ends the session: all processes that the worker
 started are killed, its folder is removed, and nothing can be asked of it again.
+
+What is certain to be asked can be sent ahead (`foresee_call`, `foresee_end`): the
+worker then answers one request after the other until the first fault, and each is
+still an exchange of its own with its own deadline. A call that waits for a hash is
+made only while the hash's deadline is `GO_AHEAD_MARGIN_S` away, on the clock that
+evaluator and worker share; else the worker says that it stopped, and is asked again.
+So a hash that comes late still means that its call never started.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 
-from harness.canonical import Json, canonical_bytes, is_content_hash, type_tag
+from harness.canonical import Json, canonical_bytes, is_content_hash
 from harness.oracle import folders
 from harness.oracle.channel import Channel, ChannelEndedError, OversizeError
 from harness.oracle.contracts import (
@@ -26,13 +34,22 @@ from harness.oracle.contracts import (
     WorkerDeadlines,
     WorkerLimits,
 )
+from harness.oracle.exchanges import (
+    CLOSE,
+    STATE_HASH,
+    assertion_request,
+    call_request,
+    no_object,
+    value_of,
+)
 from harness.oracle.observed import differences, observe
-from harness.strict_json import StrictJsonError, decode
+from oracle_workers.frames import STOPPED
 from oracle_workers.processes import DoomedTree
 
-RESULT_DEPTH = 64
-"""Deepest result or state; the root has depth 0."""
+GO_AHEAD_MARGIN_S: Final = 0.25
+"""Longer than an answer that was sent takes to be seen here."""
 _KILL_PATIENCE_S = 2.0
+_MOST_AHEAD_BYTES: Final = 1 << 20
 _VERDICTS: dict[str, AssertionStatus] = {
     "passed": "passed",
     "failed": "failed",
@@ -76,6 +93,8 @@ class OracleSession:
         self._forget = forget
         self._ended: dict[str, Json] | None = None
         self._seen: dict[str, Json] = {}
+        self._ahead: deque[dict[str, Json]] = deque()
+        """Requests that were sent and not waited for yet, in order."""
         self.parting_s = 0.0
         """How long the worker may take to end by itself, however the session ends."""
 
@@ -94,20 +113,14 @@ class OracleSession:
         A non-object that came whole does not end the session: the state after the
         call can still be read, so its commit need not stay unknown.
         """
-        request = {
-            "op": "call_tool",
-            "name": name,
-            "arguments": arguments,
-            "turn_index": turn_index,
-        }
-        value = await self.exchange("call", request)
+        value = await self.exchange("call", call_request(name, arguments, turn_index))
         if isinstance(value, dict):
             return value
-        raise _no_object("call", value)
+        raise no_object("call", value)
 
     async def state_hash(self) -> str:
         """Return the content hash of the backend's state; raises OracleFault."""
-        value = await self.exchange("state", {"op": "state_hash"})
+        value = await self.exchange("state", STATE_HASH)
         if isinstance(value, str) and is_content_hash(value):
             return value
         raise await self._fail(
@@ -125,7 +138,7 @@ class OracleSession:
 
     async def judge(self, request: dict[str, Json]) -> AssertionReply:
         """Run one assertion on a request that may bring state and trace along."""
-        value = await self.exchange("assertion", {"op": "run_assertion", **request})
+        value = await self.exchange("assertion", assertion_request(request))
         if isinstance(value, dict) and value.get("status") in _VERDICTS:
             return AssertionReply(
                 _VERDICTS[value["status"]],
@@ -135,6 +148,32 @@ class OracleSession:
         raise await self._fail(
             OracleFault("assertion", "malformed", "the answer is not a verdict")
         )
+
+    def foresee_call(
+        self, name: str, arguments: dict[str, Json], *, turn_index: int
+    ) -> None:
+        """Send ahead a state hash, a call that needs it first, and a state hash."""
+        hash_ends = min(anyio.current_time() + self._deadlines.state_s, self.deadline)
+        self._send_ahead(
+            [STATE_HASH, call_request(name, arguments, turn_index), STATE_HASH],
+            hash_ends - GO_AHEAD_MARGIN_S,
+        )
+
+    def foresee_end(self, assertions: Sequence[str], task: dict[str, Json]) -> None:
+        """Send ahead a state hash, the assertions and the close."""
+        judged = [
+            assertion_request({"name": name, "task": task}) for name in assertions
+        ]
+        self._send_ahead([STATE_HASH, *judged, CLOSE], self.deadline)
+
+    def _send_ahead(self, requests: list[dict[str, Json]], until: float) -> None:
+        """Send requests of which the second may begin before `until` only."""
+        if self._ended is not None or anyio.current_time() >= until:
+            return
+        request = canonical_bytes({"each": requests, "until": until})
+        if len(request) <= _MOST_AHEAD_BYTES:
+            self._ahead.extend(requests)
+            self.channel.post(request)
 
     async def list_tools(self) -> Json:
         """Return what the backend names as its tools; raises OracleFault."""
@@ -154,8 +193,12 @@ class OracleSession:
         if anyio.current_time() >= self.deadline:
             await self._end("closed at the episode's deadline", None)
             return
+        if self._ahead and self._ahead[0] is not CLOSE:
+            # It works on what nobody wants to know any more.
+            await self._end("closed", None)
+            return
         try:
-            await self.exchange("close", {"op": "close"})
+            await self.exchange("close", CLOSE)
         finally:
             await self._end("closed", None)
 
@@ -208,20 +251,32 @@ class OracleSession:
 
     async def exchange(self, operation: Operation, request: dict[str, Json]) -> Json:
         """Send one request to the worker and return its value; raises OracleFault."""
+        is_sent = bool(self._ahead) and self._ahead[0] == request
         if self._ended is not None:
             raise OracleFault(
                 operation,
                 "session",
                 f"the session has ended: {self._ended['how']}",
-                sent=False,
+                sent=is_sent,
             )
-        return await self._guarded(operation, canonical_bytes(request))
+        if not self._ahead:
+            return await self._guarded(operation, canonical_bytes(request))
+        if not is_sent:
+            raise AssertionError("something else was sent ahead")
+        self._ahead.popleft()
+        return await self._guarded(operation, None)
 
     async def _guarded(self, operation: Operation, request: bytes | None) -> Json:
-        """Exchange under the deadline; whatever goes wrong ends the session."""
+        """Exchange under the deadline; whatever goes wrong ends the session.
+
+        None as the request: it was sent, and only its answer is waited for.
+        """
         try:
             payload = await self._timed(operation, request)
-            return _value_of(operation, payload)
+            if payload.startswith(STOPPED):
+                self._ahead.clear()
+                payload = b"{" + payload[len(STOPPED) :]
+            return value_of(operation, payload)
         except OracleFault as fault:
             raise await self._fail(fault) from None
         except BaseException:
@@ -235,8 +290,9 @@ class OracleSession:
             raise OracleFault(
                 operation,
                 "timeout",
-                "the episode's time was over; nothing was sent",
-                sent=False,
+                "the episode's time was over"
+                + ("" if request is None else "; nothing was sent"),
+                sent=request is None,
             )
         own = now + self._deadlines.of(operation)
         nearer = "operation" if own <= self.deadline else "episode"
@@ -250,6 +306,11 @@ class OracleSession:
             except OversizeError as error:
                 raise OracleFault(operation, "malformed", str(error)) from None
         assert scope.cancelled_caught  # noqa: S101 - the only way to get here
+        if self._ahead and self._ahead[0]["op"] == "call_tool":
+            late = self.channel.seen_late()
+            if late is not None:
+                # It was sent long before its deadline, and the call has begun.
+                return late
         raise OracleFault(
             operation, "timeout", f"no answer at the deadline of the {nearer}"
         )
@@ -266,7 +327,7 @@ class OracleSession:
     async def _object(self, operation: Operation, value: Json) -> dict[str, Json]:
         if isinstance(value, dict):
             return value
-        raise await self._fail(_no_object(operation, value))
+        raise await self._fail(no_object(operation, value))
 
     async def _fail(self, fault: OracleFault) -> OracleFault:
         await self._end("fault", fault)
@@ -314,16 +375,6 @@ class OracleSession:
         return below
 
 
-def _no_object(operation: Operation, value: Json) -> OracleFault:
-    return OracleFault(
-        operation,
-        "malformed",
-        f"a JSON object is expected, got {type_tag(value)}",
-        value=value,
-        value_type=type_tag(value),
-    )
-
-
 async def _wait_and_close(handles: list[int]) -> None:
     try:
         for handle in handles:
@@ -331,23 +382,3 @@ async def _wait_and_close(handles: list[int]) -> None:
     finally:
         for handle in handles:
             os.close(handle)
-
-
-def _value_of(operation: Operation, payload: bytes) -> Json:
-    """Decode a reply strictly; raise OracleFault for a fault or a broken reply."""
-    try:
-        # The reply's envelope is one level above the value.
-        reply = decode(payload.decode("utf-8"), max_depth=RESULT_DEPTH + 1)
-    except (UnicodeDecodeError, StrictJsonError) as error:
-        raise OracleFault(operation, "malformed", str(error)[:2000]) from None
-    if isinstance(reply, dict) and reply.keys() == {"value"}:
-        return reply["value"]
-    fault = reply.get("fault") if isinstance(reply, dict) else None
-    if not isinstance(fault, dict):
-        raise OracleFault(operation, "malformed", "the reply has another shape")
-    detail = str(fault.get("detail"))[:4000]
-    if fault.get("kind") == "malformed":
-        raise OracleFault(
-            operation, "malformed", detail, value_type=str(fault.get("type"))[:200]
-        )
-    raise OracleFault(operation, "error", detail, sent="unsent" not in fault)
