@@ -44,7 +44,11 @@ def build(folder: Path, *, kind: str = "qwen2", seed: int = 0, **changes) -> Pat
         "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     }[kind]
     torch.manual_seed(seed)
-    model_class(config_class(**sizes)).eval().save_pretrained(folder)
+    model = model_class(config_class(**sizes)).eval()
+    with torch.no_grad():
+        # Servers take special tokens out of a text, so the model never chooses one.
+        model.lm_head.weight[: len(SPECIAL)] = 0
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
