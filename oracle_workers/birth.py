@@ -40,7 +40,8 @@ def prepare(wanted: Containment, parent: int) -> Enter:
     setsid, dup2, chdir, umask = os.setsid, os.dup2, os.chdir, os.umask
     setrlimit, getppid, kill_self = resource.setrlimit, os.getppid, _kill_self
     cpu_kind, files_kind = resource.RLIMIT_CPU, resource.RLIMIT_NOFILE
-    prctl, close_range = syscalls.prctl_whole, syscalls.close_range
+    prctl, error_of = syscalls.raw_prctl, syscalls.error_of
+    close_range = syscalls.close_range
     death, subreaper = int(signal.SIGKILL), syscalls.PR_SET_CHILD_SUBREAPER
     own_protocol = PROTOCOL_DESCRIPTOR
 
@@ -48,10 +49,12 @@ def prepare(wanted: Containment, parent: int) -> Enter:
         setsid()
         if apart:
             _leave_the_host()
-        prctl(die_with, death, 0, 0, 0)
+        if prctl(die_with, death, 0, 0, 0) == -1:
+            raise error_of("death signal")
         if parent and getppid() != parent:
             kill_self()
-        prctl(subreaper, 1, 0, 0, 0)
+        if prctl(subreaper, 1, 0, 0, 0) == -1:
+            raise error_of("subreaper")
         chdir(folder)
         umask(0o077)
         environ["HOME"] = environ["TMPDIR"] = folder

@@ -29,6 +29,7 @@ from oracle_workers import (
     plain_json,
     rehearsal,
     session,
+    syscalls,
 )
 from oracle_workers.contain import Containment, UnavailableError
 from oracle_workers.python_backend import PackBrokenError, PythonPack, describe_error
@@ -160,6 +161,7 @@ class _Host:
         self._workers: dict[int, tuple[int, int]] = {}
         """Worker ids and session numbers by pidfd."""
         self._strays = False
+        """Whether there may be children that are no workers."""
         self._leaving = False
         self._poll = select.poll()
         self._poll.register(door.fileno(), select.POLLIN)
@@ -169,6 +171,7 @@ class _Host:
     def run(self) -> None:
         gc.collect()
         gc.freeze()
+        syscalls.release_free_memory()
         self._end_what_the_import_left()
         door = self._door.fileno()
         while self._workers or not self._leaving:
@@ -179,7 +182,10 @@ class _Host:
                     self._answer_door()
                 else:
                     self._bury(descriptor)
-            self._end_strays()
+                    # A worker's own process namespace ends all of them with it.
+                    self._strays = self._own_namespace < 0
+            if self._strays:
+                self._end_strays()
         _exit(0)
 
     def _answer_door(self) -> None:
@@ -195,7 +201,7 @@ class _Host:
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 descriptors += memoryview(content).cast("i")
-        request = plain_json.decode(data)
+        request = plain_json.decode_canonical(data)
         try:
             self._open(request, descriptors[0], descriptors[1])
         except OSError as error:
@@ -254,9 +260,6 @@ class _Host:
 
     def _end_strays(self) -> None:
         """Kill and reap children that are no workers: they came from dead ones."""
-        if self._own_namespace >= 0:
-            # A worker's own process namespace has ended all of them with it.
-            return
         known = {pid for pid, _ in self._workers.values()}
         found = {int(pid) for pid in _pread(self._kin, _PACKET_SIZE, 0).split()}
         for stray in found - known:

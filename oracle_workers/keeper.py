@@ -29,6 +29,7 @@ PACKET_SIZE = 1 << 17
 def main(argv: list[str]) -> None:
     """Run as the keeper; does not return."""
     sys.path.remove(argv[1])
+    sys.dont_write_bytecode = True
     leash = socket.socket(fileno=int(argv[2]))
     door = socket.socket(fileno=int(argv[3]))
     syscalls.close_all_but({0, 1, 2, leash.fileno(), door.fileno()})

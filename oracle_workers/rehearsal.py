@@ -37,8 +37,8 @@ def _stand_in() -> PythonPack:
     """Return what has the form of a pack."""
     functions: dict[str, Callable[..., Any]] = {
         "list_tools": lambda: ["ask"],
-        "reset": lambda *, ctx, fixtures: None,
-        "call_tool": lambda name, arguments, *, ctx: {name: [arguments, 1, 2.5]},
+        "reset": lambda **_: None,
+        "call_tool": lambda name, arguments, **_: {name: [arguments, 1, 2.5]},
         "get_state": lambda: {"rows": [{"id": "a", "amount": 1}], "empty": {}},
     }
     return PythonPack(functions, {"nothing": lambda **_: None}, b"{}")

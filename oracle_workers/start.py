@@ -18,8 +18,10 @@ INTERPRETER_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 MARK = ("FAIRTRIAL_PACK_HOST", "1")
 """Stands in the environment of every process below a keeper."""
 
+# Our own modules are cached like any program's: compiling them at each start takes
+# time, and what it leaves on the heap is mapped anew by each fork of the host.
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "import sys; sys.dont_write_bytecode = False; sys.path.insert(0, sys.argv[1]); "
     "from oracle_workers.keeper import main; main(sys.argv)"
 )
 

@@ -218,8 +218,9 @@ MACHINE = os.uname().machine
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLOSE_RANGE = _SHARED_NUMBERS["close_range"]
 # Declared arguments are converted without an object of Python for each.
-_prctl = _LIBC.prctl
-_prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
+raw_prctl = _LIBC.prctl
+"""Takes an option and exactly four unsigned longs; returns -1 where it fails."""
+raw_prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 _close_range = _LIBC["syscall"]
 _close_range.argtypes = (ctypes.c_long, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint)
 
@@ -250,23 +251,19 @@ def call(name: str, *arguments: object) -> int:
     ]
     result = int(_LIBC.syscall(ctypes.c_long(found), *converted))
     if result == -1:
-        raise _error(name)
+        raise error_of(name)
     return result
 
 
 def prctl(option: int, *arguments: int) -> None:
     """Call prctl with up to four unsigned longs; raise OSError."""
     first, second, third, fourth = (*arguments, 0, 0, 0, 0)[:4]
-    prctl_whole(option, first, second, third, fourth)
+    if raw_prctl(option, first, second, third, fourth) == -1:
+        raise error_of(f"prctl {option}")
 
 
-def prctl_whole(option: int, first: int, second: int, third: int, fourth: int) -> None:
-    """Call prctl with exactly four unsigned longs; raise OSError."""
-    if _prctl(option, first, second, third, fourth) == -1:
-        raise _error(f"prctl {option}")
-
-
-def _error(name: str) -> OSError:
+def error_of(name: str) -> OSError:
+    """Return the error of the call that just failed, with its name."""
     code = ctypes.get_errno()
     return OSError(code, f"{name}: {os.strerror(code)}")
 
@@ -292,6 +289,13 @@ def close_range(first: int, last: int) -> None:
     """Close a range of descriptors, both ends included."""
     if _close_range(_CLOSE_RANGE, first, last, 0) == -1:
         os.closerange(first, min(last + 1, 1 << 16))
+
+
+def release_free_memory() -> None:
+    """Give back the pages of the heap that nothing is on, where the library can."""
+    trim = getattr(_LIBC, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def drop_capabilities(keep: int = 0) -> None:
