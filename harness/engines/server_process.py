@@ -65,6 +65,8 @@ class ServerCommand:
     stop_timeout_s: float
     environment: Mapping[str, str]
     """Added to this process's own."""
+    folder: Path = Path()
+    """Where the server runs: relative names in its command start here."""
 
 
 class ServerProcess:
@@ -130,8 +132,11 @@ class ServerProcess:
         self._keeper = await anyio.open_process(
             [
                 *(sys.executable, "-P", "-c", _START, str(_ROOT)),
-                *(str(command.stop_timeout_s), str(command.log), *command.command),
+                str(command.stop_timeout_s),
+                str(command.log.resolve()),
+                *command.command,
             ],
+            cwd=command.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=None,

@@ -71,7 +71,8 @@ class VllmServerSettings:
     """What is served and how, as the config says."""
 
     model: str
-    """What is served, as its command line takes it: the folder of a checkpoint."""
+    """What is served, as its command line takes it: the folder of a checkpoint. It is
+    also the name in requests, so it is best given relative to `folder`."""
     model_identity: str
     """Which weights these are: `source:model@revision-or-digest`."""
     command: tuple[str, ...] | None
@@ -91,6 +92,8 @@ class VllmServerSettings:
     dtype: str = "auto"
     """`float32`, `bfloat16`, `float16`, or `auto` for what vLLM chooses."""
     health_path: str = "/health"
+    folder: Path = Path()
+    """Where the server runs: relative names in its command start here."""
 
 
 LOCAL_BASE_URL: Final = f"http://{LOOPBACK}/v1"
@@ -176,7 +179,9 @@ class VllmServer:
     async def __aenter__(self) -> Self:
         settings = self.settings
         if settings.checkpoint_sha256 is not None:
-            verify_checkpoint(Path(settings.model), settings.checkpoint_sha256)
+            verify_checkpoint(
+                settings.folder / settings.model, settings.checkpoint_sha256
+            )
         port = free_port() if settings.port is None else settings.port
         server = ServerProcess(
             ServerCommand(
@@ -187,6 +192,7 @@ class VllmServer:
                 settings.start_timeout_s,
                 settings.stop_timeout_s,
                 _ENVIRONMENT,
+                settings.folder,
             )
         )
         await server.__aenter__()

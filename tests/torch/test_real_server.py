@@ -42,11 +42,12 @@ def served(checkpoint, tmp_path_factory):
         *("--device", "cpu", "--dtype", "float32"),
     )
     settings = VllmServerSettings(
-        *(str(checkpoint), "test:tiny@0", command, None, START_S, 10),
+        *(checkpoint.name, "test:tiny@0", command, None, START_S, 10),
         folder / "server.log",
+        folder=checkpoint.parent,
     )
     chat = ChatSettings(
-        *("ours", "test:tiny@0", "transformers", "v1", LOCAL_BASE_URL, str(checkpoint)),
+        *("ours", "test:tiny@0", "transformers", "v1", LOCAL_BASE_URL, checkpoint.name),
         api_key_env=None,
         provider_extensions={},
         max_in_flight=1,
