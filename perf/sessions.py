@@ -91,15 +91,16 @@ async def hold(host: OracleHost, number: int) -> None:
         deadline=anyio.current_time() + EPISODE_S,
     )
     await session.reset()
+    session.foresee_call("move_money", dict(slots), turn_index=2)
     before = await session.state_hash()
     await session.call_tool("move_money", dict(slots), turn_index=2)
     after = await session.state_hash()
     await session.call_tool("read_balance", {"account": source}, turn_index=6)
     await session.call_tool("list_movements", {"account": target}, turn_index=6)
+    judged = ["assert_moved_exactly_once"]
+    session.foresee_end(judged, {"slots": slots})
     final = await session.state_hash()
-    verdict = await session.run_assertion(
-        "assert_moved_exactly_once", {"slots": dict(slots)}
-    )
+    verdict = await session.run_assertion(judged[0], {"slots": slots})
     await session.close()
     if verdict.status != "passed" or before == after or after != final:
         raise SystemExit(f"session {number} went wrong: {verdict}")
