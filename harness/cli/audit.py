@@ -103,7 +103,12 @@ def _json(audited: AuditedRuns, totals: dict[str, int]) -> Iterator[str]:
 
 
 def _expanded(words: list[str]) -> list[Path]:
-    """Return the paths in order, each once; a glob gives its matches sorted."""
+    """Return the paths in order, each once; a glob gives its matches sorted.
+
+    A rescoring has the contamination report of its run, so a glob passes it over.
+    """
+    from harness.run.rescored_folder import is_rescored
+
     paths: dict[Path, None] = {}
     for word in words:
         path = Path(word)
@@ -111,16 +116,23 @@ def _expanded(words: list[str]) -> list[Path]:
             paths[path] = None
             continue
         matches = sorted(glob.glob(word))  # noqa: PTH207
-        if not matches:
+        runs = [path for path in map(Path, matches) if not is_rescored(path)]
+        if not runs:
             raise _usage("nothing matches", word)
-        paths.update(dict.fromkeys(map(Path, matches)))
+        paths.update(dict.fromkeys(runs))
     return list(paths)
 
 
 def _folders(paths: list[Path]) -> list[Path]:
+    from harness.evidence.folder import PARENT_FOLDER
+    from harness.run.rescored_folder import is_rescored
+
     for path in paths:
         if not path.is_dir():
             problem = "a config is audited alone" if path.exists() else "no such path"
+            raise _usage(problem, str(path))
+        if is_rescored(path):
+            problem = f"a rescoring has its run's report: audit {path / PARENT_FOLDER}"
             raise _usage(problem, str(path))
     return paths
 

@@ -24,10 +24,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay; 0 if everything came out equal, 1 if something did not."""
     from harness.causes import EXIT_ANSWER_IS_NO, EXIT_DONE
     from harness.run.replay import replay_run
+    from harness.run.rescored_folder import is_rescored, replay_rescored
     from harness.run.seclusion import secluded
 
     with secluded():
-        replayed = replay_run(arguments.run)
+        if is_rescored(arguments.run):
+            replayed = replay_rescored(arguments.run).replayed
+        else:
+            replayed = replay_run(arguments.run)
     if arguments.json:
         print(json.dumps(_payload(replayed), indent=2, sort_keys=True))
     else:

@@ -10,13 +10,17 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.add_argument(
-        "run", type=Path, metavar="RUN|FILE", help="a finished run folder, or a bundle"
+        "run",
+        type=Path,
+        metavar="RUN|FILE",
+        help="a finished run folder, a rescoring or a bundle",
     )
     parser.add_argument("--json", action="store_true", help="JSON on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify; 0 if nothing is wrong, 1 if something is."""
+    from harness.run.rescored_folder import is_rescored
     from harness.run.seclusion import secluded
     from harness.verification.answer import (
         as_json,
@@ -25,11 +29,13 @@ def run(arguments: argparse.Namespace) -> int:
         violations_text,
     )
     from harness.verification.extras import all_extras
+    from harness.verification.rescored import verify_rescored
     from harness.verification.verify import verify
 
     extras = all_extras()
     with secluded():
-        verification = verify(arguments.run, extras)
+        rescored = is_rescored(arguments.run)
+        verification = (verify_rescored if rescored else verify)(arguments.run, extras)
     print(as_json(verification) if arguments.json else as_text(verification))
     found = violations_text(verification)
     if found:

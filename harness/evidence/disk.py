@@ -45,6 +45,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Make a file's bytes survive a power loss."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def temporary_beside(path: Path) -> Path:
     """Return the name under which a file is written before it is complete."""
     return path.with_name(f".{path.name}.tmp")
@@ -63,10 +72,6 @@ def discarded_on_failure(temporary: Path) -> Iterator[None]:
 
 def publish_file(temporary: Path, path: Path) -> None:
     """Sync a complete temporary and give it its name."""
-    descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_file(temporary)
     temporary.replace(path)
     sync_folder(path.parent)

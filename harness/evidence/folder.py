@@ -37,6 +37,10 @@ ARTIFACT_FILES: Final[dict[str, str]] = {
     "report": "report.html",
 }
 """File names of a run folder, the manifest apart, in the order of writing."""
+RESCORED_FILE: Final = "eval_record_files.json"
+"""The last file of a rescoring, which is a folder of its own."""
+PARENT_FOLDER: Final = "parent"
+"""Where a rescoring keeps the run that it rests on."""
 _BOUND: Final = ("resolved_eval_config.json", "eval_report.json", MANIFEST_FILE)
 """JSON files that name the config they belong to."""
 _GATE_FILES: Final = frozenset(
@@ -79,7 +83,7 @@ class RunFolder:
         """Look at the folder.
 
         Raises ArtifactError (`eval_cli_artifact_conflict`) for a folder that holds
-        files and nothing of a run.
+        files and nothing of a run, or a rescoring.
         """
         with machine_refusals("look at the output folder", self.path):
             if not self.path.exists():
@@ -87,6 +91,8 @@ class RunFolder:
             names = {entry.name for entry in self.path.iterdir()} - _GATE_FILES
         if MANIFEST_FILE in names:
             return FolderState.FINISHED
+        if RESCORED_FILE in names:
+            raise _rescoring(self.path)
         if not names.isdisjoint(ARTIFACT_FILES.values()):
             return FolderState.UNFINISHED
         foreign = sorted(n for n in names if not _SCAFFOLD.fullmatch(n))
@@ -166,3 +172,16 @@ class RunFolder:
     def lock(self, *, started_at: str) -> RunLock:
         """Take the folder or raise EvidenceError (`eval_run_in_use`)."""
         return RunLock.acquire(self.path, started_at=started_at)
+
+
+def _rescoring(path: Path) -> ArtifactError:
+    run = f"{path.name}/{PARENT_FOLDER}"
+    return ArtifactError(
+        "eval_cli_artifact_conflict",
+        "the folder holds a rescoring, and this is done with a run",
+        where=path.name,
+        expected="a run folder",
+        actual=f"a record of another scoring; its run is in {run}",
+        recovery=f"name {run}; `fairtrial verify`, `replay` and `explain` take the "
+        "rescoring itself",
+    )

@@ -17,7 +17,8 @@ from harness.conversation.script import ScriptedTurn
 from harness.errors import UsageError
 from harness.evidence.episode import Attempt, Execution, ObservedTurn
 from harness.evidence.plan_file import PlannedCandidate
-from harness.run.recorded import RecordedEpisode, RunEvidence
+from harness.run.recorded import Evidence, RecordedEpisode
+from harness.run.rescored_folder import open_evidence
 from harness.run.score import ScoredEpisode, readable, score_recorded
 from harness.scoring.aggregate import blame_of
 from harness.scoring.divergence import first_divergence
@@ -36,7 +37,7 @@ def explain_episode(
     `candidate` it is the plan's first one that has the task. Raises UsageError for an
     episode that was not planned, and what a replay raises for its evidence.
     """
-    with RunEvidence(folder) as evidence:
+    with open_evidence(folder) as evidence:
         task_id = _task_id(evidence, task_id)
         planned, others = _chosen(evidence, task_id, candidate)
         if not 0 <= trial < evidence.plan.header.trials:
@@ -51,7 +52,7 @@ def explain_episode(
 
 
 def _chosen(
-    evidence: RunEvidence, task_id: str, alias: str | None
+    evidence: Evidence, task_id: str, alias: str | None
 ) -> tuple[PlannedCandidate, list[str]]:
     header = evidence.plan.header
     having = [c for c in header.candidates if task_id in evidence.task_ids_of(c)]
@@ -62,7 +63,7 @@ def _chosen(
     return found, [c.alias for c in having if c is not found]
 
 
-def _task_id(evidence: RunEvidence, text: str) -> str:
+def _task_id(evidence: Evidence, text: str) -> str:
     if text in evidence.plan:
         return text
     task_ids = evidence.plan.header.task_ids
@@ -88,7 +89,7 @@ def _not_planned(where: str, expected: str) -> UsageError:
 
 
 def _explanation(
-    evidence: RunEvidence, scored: ScoredEpisode, others: list[str]
+    evidence: Evidence, scored: ScoredEpisode, others: list[str]
 ) -> dict[str, Json]:
     recorded, score = scored.recorded, scored.score
     episode, spec = recorded.episode, recorded.task.spec
@@ -137,7 +138,7 @@ def _blame(score: TaskScore) -> dict[str, Json]:
     return {"owner": owner, "cause": code, "summary": summary}
 
 
-def _turns(evidence: RunEvidence, recorded: RecordedEpisode) -> list[Json]:
+def _turns(evidence: Evidence, recorded: RecordedEpisode) -> list[Json]:
     turns = recorded.episode.turns
     sent = [_messages(evidence, turn) for turn in turns]
     found = []
@@ -163,7 +164,7 @@ def _turns(evidence: RunEvidence, recorded: RecordedEpisode) -> list[Json]:
     return found
 
 
-def _messages(evidence: RunEvidence, turn: ObservedTurn) -> list[Json]:
+def _messages(evidence: Evidence, turn: ObservedTurn) -> list[Json]:
     request = evidence.candidate_log.request_of(turn.request_hash)
     messages: list[Json] = [] if request is None else request["body"]["messages"]
     return messages

@@ -2,22 +2,31 @@
 
 The run's folder is only read. What comes out is a folder of its own: a report, a task
 table, a page and `eval_record.json`, which names the parent run by its manifest and
-its evidence by its root, and lists every verdict that changed. Evidence is not copied:
-whoever holds the parent folder can rescore it again and compare, since the same
-evidence and policy give the same record. No clock is read.
+its evidence by its root, and lists every verdict that changed. The run itself stands
+in it under `parent/`, linked where that is possible, so that whoever holds the folder
+can score the evidence again: the same evidence and policy give the same record. The
+bytes of the table depend on the version of pyarrow, so they are bound in a file of
+their own. No clock is read.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from harness.candidates.request import Endpoint
-from harness.canonical import Json, canonical_bytes, content_hash, hash_bytes
+from harness.canonical import (
+    Json,
+    canonical_bytes,
+    content_hash,
+    hash_bytes,
+    hash_file,
+)
 from harness.errors import UsageError
 from harness.evidence.artifacts import (
     artifact_bytes,
@@ -25,8 +34,10 @@ from harness.evidence.artifacts import (
     write_json_artifact,
     write_once,
 )
+from harness.evidence.disk import machine_refusals, sync_file, sync_folder
 from harness.evidence.episode import EPISODE_VERSION
-from harness.evidence.folder import ARTIFACT_FILES
+from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
+from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.task_row import TaskRow
 from harness.evidence.task_table import TaskTableWriter, read_task_rows
 from harness.predictions.output_folder import new_folder, require_absent
@@ -34,7 +45,7 @@ from harness.run.finished import OpenRun, open_finished
 from harness.run.policies import NamedPolicy, named_policy
 from harness.run.report import aggregate_hashes, build_report
 from harness.run.rescored_evidence import RescoredEvidence, require_changeable
-from harness.run.score import ScoredCandidate, score_recorded, score_run
+from harness.run.score import ScoredCandidate, TakeRow, score_recorded, score_run
 from harness.run.verdict_change import ChangeList
 from harness.scoring.aggregate import AGGREGATE_VERSION
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
@@ -61,6 +72,8 @@ class Rescored:
     record: dict[str, Json]
     report: dict[str, Json]
     parent_report: dict[str, Json]
+    scored: tuple[ScoredCandidate, ...]
+    page: bytes
 
 
 def rescore_run(
@@ -76,53 +89,104 @@ def rescore_run(
     if folder.resolve() in output.resolve().parents:
         raise _inside(output)
     with open_finished(folder) as run:
-        recorded = run.evidence.config.scoring_policy
-        named = named_policy(policy, recorded)
-        parent_report = read_json_artifact(run.folder.file("eval_report"))
-        scope = run.evidence.plan.header.scope
-        require_changeable(
-            parent_report.get("rescorable"), scope, recorded, named.policy
-        )
-        evidence = RescoredEvidence(run.evidence, named.policy)
+        named = named_policy(policy, run.evidence.config.scoring_policy)
         with new_folder(output) as stage:
-            changes = ChangeList(_recorded_rows(run), recorded, named.policy)
-            rows = _Rows(changes, stage / _file("eval_task_results"))
-            with rows:
-                scored = score_run(evidence, rows.take)
-            report = _report(evidence, scored, changed=named.policy != recorded)
-            identity = _identity(run, named)
-            page = render_page(report, identity["record_id"]).encode("utf-8")
-            record = {
-                **identity,
-                "candidate_aggregates": aggregate_hashes(scored),
-                "verdict_changes": [each.semantic_payload() for each in changes.found],
-                "rescorable": report["rescorable"],
-                "artifacts": _artifacts(report, page, rows),
-            }
-            write_json_artifact(stage / _file("eval_report"), report)
-            write_once(stage / _file("report"), [page])
-            write_json_artifact(stage / RECORD_FILE, record)
-    return Rescored(record, report, parent_report)
+            with TaskTableWriter(stage / _file("eval_task_results")) as table:
+                rescored = score_again(
+                    run,
+                    named,
+                    table.append,
+                    lambda report, record_id: render_page(report, record_id).encode(),
+                )
+            write_json_artifact(stage / _file("eval_report"), rescored.report)
+            write_once(stage / _file("report"), [rescored.page])
+            write_json_artifact(stage / RECORD_FILE, rescored.record)
+            carry_run(run, stage)
+            write_json_artifact(stage / RESCORED_FILE, bound_files(stage))
+    return rescored
+
+
+def score_again(
+    run: OpenRun,
+    named: NamedPolicy,
+    take_row: TakeRow,
+    render_page: Callable[[Mapping[str, Json], str], bytes],
+    *,
+    taxonomy_hash: str = ERROR_TAXONOMY_HASH,
+) -> Rescored:
+    """Score a run under a policy; `take_row` gets the new rows in order.
+
+    `taxonomy_hash` is the cause table that the record cites. Raises ScoringError for
+    a policy that the evidence does not support.
+    """
+    recorded = run.evidence.config.scoring_policy
+    parent_report = read_json_artifact(run.folder.file("eval_report"))
+    scope = run.evidence.plan.header.scope
+    require_changeable(parent_report.get("rescorable"), scope, recorded, named.policy)
+    evidence = RescoredEvidence(run.evidence, named.policy)
+    changes = ChangeList(_recorded_rows(run), recorded, named.policy)
+    rows = _Rows(changes, take_row)
+    scored = score_run(evidence, rows.take)
+    report = _report(evidence, scored, taxonomy_hash, changed=named.policy != recorded)
+    identity = _identity(run, named, taxonomy_hash)
+    page = render_page(report, str(identity["record_id"]))
+    record = {
+        **identity,
+        "candidate_aggregates": aggregate_hashes(scored),
+        "verdict_changes": [each.semantic_payload() for each in changes.found],
+        "rescorable": report["rescorable"],
+        "artifacts": _artifacts(report, page, rows),
+    }
+    return Rescored(record, report, parent_report, scored, page)
+
+
+def carry_run(run: OpenRun, stage: Path) -> None:
+    """Put the run that a record rests on beside it, file by file.
+
+    A file is linked where the file system can, so that it takes no space, and copied
+    where it cannot. Raises EvidenceError when the machine refuses.
+    """
+    target = stage / PARENT_FOLDER
+    target.mkdir(mode=0o700)
+    for file in (*ARTIFACT_FILES.values(), MANIFEST_FILE):
+        source = run.folder.path / file
+        if not source.exists():
+            continue
+        with machine_refusals("carry a run's file", source):
+            try:
+                os.link(source, target / file)
+            except OSError:
+                shutil.copy2(source, target / file)
+                sync_file(target / file)
+    sync_folder(target)
+
+
+def bound_files(folder: Path) -> dict[str, Json]:
+    """Return what binds a rescoring's own files byte by byte, the run's apart."""
+    names = (
+        RECORD_FILE,
+        _file("eval_report"),
+        _file("eval_task_results"),
+        _file("report"),
+    )
+    payload: dict[str, Json] = {
+        "schema_version": RECORD_VERSION,
+        "files": {name: hash_file(folder / name) for name in names},
+    }
+    return {**payload, "own_hash": content_hash(payload)}
 
 
 class _Rows:
-    """Takes the new task rows: to the table, to their hash, to the comparison."""
+    """Takes the new task rows: to whoever wants them, a hash and the comparison."""
 
-    def __init__(self, changes: ChangeList, path: Path) -> None:
+    def __init__(self, changes: ChangeList, take_row: TakeRow) -> None:
         self._changes = changes
         self.count = 0
-        self._table = TaskTableWriter(path)
+        self._take_row = take_row
         self._digest = hashlib.sha256()
-        self._stack = ExitStack()
-
-    def __enter__(self) -> None:
-        self._stack.enter_context(self._table)
-
-    def __exit__(self, *failure: object) -> None:
-        self._stack.__exit__(*failure)  # type: ignore[arg-type]
 
     def take(self, row: TaskRow) -> None:
-        self._table.append(row)
+        self._take_row(row)
         self._digest.update(canonical_bytes(row.semantic_payload()) + b"\n")
         self._changes.take(row)
         self.count += 1
@@ -148,7 +212,11 @@ def _recorded_rows(run: OpenRun) -> Iterator[TaskRow]:
 
 
 def _report(
-    evidence: RescoredEvidence, scored: Sequence[ScoredCandidate], *, changed: bool
+    evidence: RescoredEvidence,
+    scored: Sequence[ScoredCandidate],
+    taxonomy_hash: str,
+    *,
+    changed: bool,
 ) -> dict[str, Json]:
     config = evidence.config
     header = replace(
@@ -156,7 +224,12 @@ def _report(
         scoring_policy=config.scoring_policy,
         scoring_policy_hash=config.scoring_policy_hash,
     )
-    report = build_report(header, scored, max_stop_share=config.max_stop_share)
+    report = build_report(
+        header,
+        scored,
+        max_stop_share=config.max_stop_share,
+        taxonomy_hash=taxonomy_hash,
+    )
     if not changed:
         return report
     reasons = [*report["non_publication_reasons"], POLICY_CHANGED]
@@ -167,7 +240,7 @@ def _report(
     }
 
 
-def _identity(run: OpenRun, named: NamedPolicy) -> dict[str, Json]:
+def _identity(run: OpenRun, named: NamedPolicy, taxonomy_hash: str) -> dict[str, Json]:
     """Return what fixes the record, with the id that follows from it."""
     evidence = run.evidence
     basis: dict[str, Json] = {
@@ -183,7 +256,7 @@ def _identity(run: OpenRun, named: NamedPolicy) -> dict[str, Json]:
         },
         "scoring_policy": named.policy.semantic_payload(),
         "scoring_policy_hash": named.policy.identity_hash(),
-        "scorer": SCORER,
+        "scorer": {**SCORER, "error_taxonomy_hash": taxonomy_hash},
     }
     digits = content_hash(basis).removeprefix("sha256:")
     return {**basis, "record_id": f"eval-{digits[:12]}", "policy_name": named.name}

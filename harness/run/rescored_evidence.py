@@ -30,8 +30,10 @@ from harness.scoring.rescorable import (
 class RescoredEvidence(Evidence):
     """The evidence of a run under a policy that every episode supports."""
 
-    def __init__(self, parent: Evidence, policy: ScoringPolicy) -> None:
-        """Look at every episode, unless the policy is the run's own.
+    def __init__(
+        self, parent: Evidence, policy: ScoringPolicy, *, known_supported: bool = False
+    ) -> None:
+        """Look at every episode, unless the policy is the run's own or was found good.
 
         Raises ScoringError (`eval_*_scoring_policy_unsupported`) with one violation
         for each reason code.
@@ -45,7 +47,7 @@ class RescoredEvidence(Evidence):
         self.plan = parent.plan
         self.candidate_log = parent.candidate_log
         self.episode_log = parent.episode_log
-        if policy != parent.config.scoring_policy:
+        if policy != parent.config.scoring_policy and not known_supported:
             self._require_support()
 
     async def episode(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from harness.canonical import Json, canonical_json
@@ -44,6 +45,16 @@ class Findings:
     def add(self, violations: Iterable[Violation]) -> None:
         """Take violations in."""
         self._violations.update(dict.fromkeys(violations))
+
+    def under(self, prefix: str) -> Findings:
+        """Return a copy whose every place stands behind a prefix."""
+        copy = Findings()
+        copy.checked.update(self.checked)
+        copy.unchecked.update(
+            {(prefix + what, why): n for (what, why), n in self.unchecked.items()}
+        )
+        copy.add(replace(each, where=prefix + each.where) for each in self.violations)
+        return copy
 
     def differs(
         self,

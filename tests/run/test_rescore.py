@@ -35,7 +35,11 @@ class Verbatim:
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def codes(error):
@@ -91,6 +95,8 @@ def test_folder_holds_what_the_record_names(verbatim):
         assert hash_file(new / named["file"]) == named["content_hash"]
     assert {path.name for path in new.iterdir()} == {
         "eval_record.json",
+        "eval_record_files.json",
+        "parent",
         *(each["file"] for each in artifacts.values()),
     }
 
