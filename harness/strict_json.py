@@ -105,6 +105,18 @@ class _DuplicateKeyError(ValueError):
 
 
 def _parse(text: object) -> Json:
+    if isinstance(text, str) and len(text) <= MAX_INTEGER_DIGITS and text.isascii():
+        # No integer can be too long here, so the C scanner reads them by itself.
+        try:
+            value, end = _scan_short(text, 0)
+        except (ValueError, RecursionError, StopIteration):
+            return _parse_anything(text)
+        if end == len(text) and not _too_deep_at(text):
+            return value
+    return _parse_anything(text)
+
+
+def _parse_anything(text: object) -> Json:
     if not isinstance(text, str):
         raise StrictJsonError("type_mismatch", f"expected text, got {_name(text)}")
     if has_unpaired_surrogate(text):
@@ -180,6 +192,9 @@ def _constant(token: str) -> float:
     raise _NonFiniteError(token)
 
 
+_scan_short = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_constant=_constant
+).scan_once  # type: ignore[attr-defined]
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_int=_integer,

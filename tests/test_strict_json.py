@@ -14,6 +14,8 @@ from harness.strict_json import (
     MAX_DEPTH,
     MAX_INTEGER_DIGITS,
     StrictJsonError,
+    _parse,
+    _parse_anything,
     decode,
     decode_document,
     decode_object,
@@ -327,3 +329,15 @@ def test_error_names_code_path_and_detail():
 )
 def test_plain_parsers_limit_counts_what_is_open_at_once(text, expected):
     assert is_past_parser_depth(text) == expected
+
+
+def outcome_of(reader, text):
+    try:
+        return repr(reader(text))
+    except StrictJsonError as error:
+        return str(error)
+
+
+@given(st.text('[]{}",:\\ 10tfnaeuldE+-.NI', max_size=24) | VALUES.map(canonical_json))
+def test_short_text_is_read_as_any_text(text):
+    assert outcome_of(_parse, text) == outcome_of(_parse_anything, text)

@@ -281,16 +281,19 @@ def _outcome(entry: Entry) -> Outcome:
 
 def check_order(log: LogReader, entry: Entry) -> None:
     """Refuse a record that could not have been written where it stands."""
+    earlier = log.index.types_of(entry.key)
     if entry.record_type == "request":
-        if next(log.entries_of(entry.key, "request"), None) is not None:
+        if earlier and any(log.entries_of(entry.key, "request")):
             raise entry.refusal("the request was recorded before", conflict=True)
         return
-    if next(log.index.chain(entry.key), None) is None:
+    if not earlier:
         raise entry.refusal("its request was not recorded before it")
-    if next(log.entries_of(entry.key, "completion"), None) is not None:
+    if _COMPLETION in earlier and any(log.entries_of(entry.key, "completion")):
         raise entry.refusal("it follows a completion of its request", conflict=True)
-    if entry.record_type == "attempt" and any(
-        log.entries_of(entry.key, "attempt", number=entry.number)
+    if (
+        entry.record_type == "attempt"
+        and _ATTEMPT in earlier
+        and any(log.entries_of(entry.key, "attempt", number=entry.number))
     ):
         raise entry.refusal("the attempt was recorded before", conflict=True)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 _FIRST_SLOTS: Final = 1024
 _TYPE_BITS: Final = 3
+_TYPE_MASK: Final = (1 << _TYPE_BITS) - 1
 MAX_NUMBER: Final = (1 << 29) - 1
 """Largest record number (attempt) that the table can hold."""
 
@@ -49,6 +50,16 @@ class KeyIndex:
         """Yield the records whose key begins like this one, newest first."""
         return self._walk(self._slots[self._slot(self._slots, _prefix(key))])
 
+    def types_of(self, key: str) -> list[int]:
+        """Return the types of the records of a chain, newest first."""
+        types = []
+        newest = self._slots[self._slot(self._slots, _prefix(key))]
+        while newest:
+            newest -= 1
+            types.append(self._tags[newest] & _TYPE_MASK)
+            newest = self._previous[newest]
+        return types
+
     def chains(self) -> Iterator[Iterator[int]]:
         """Yield every chain, in no useful order."""
         for newest in self._slots:
@@ -57,7 +68,7 @@ class KeyIndex:
 
     def record_type(self, record: int) -> int:
         """Return the type that a record was entered with."""
-        return self._tags[record] & ((1 << _TYPE_BITS) - 1)
+        return self._tags[record] & _TYPE_MASK
 
     def number(self, record: int) -> int:
         """Return the number that a record was entered with."""
@@ -71,7 +82,8 @@ class KeyIndex:
     def _slot(self, slots: array[int], prefix: int) -> int:
         mask = len(slots) - 1
         slot = prefix & mask
-        while (entry := slots[slot]) and self._prefixes[entry - 1] != prefix:
+        prefixes = self._prefixes
+        while (entry := slots[slot]) and prefixes[entry - 1] != prefix:
             slot = (slot + 1) & mask
         return slot
 

@@ -10,10 +10,10 @@ the sequence makes a dropped, moved or repeated line visible where it happens.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from hashlib import sha256
+from typing import Final, NamedTuple
 
 from harness.canonical import Json
 from harness.errors import EvidenceError
@@ -28,6 +28,7 @@ MAX_PAYLOAD_DEPTH: Final = 512
 
 _HASH_START: Final = b',"record_hash":"sha256:'
 _HASH_END: Final = len(_HASH_START) + 64 + 1
+_QUOTE: Final = ord('"')
 _CONTENT_HASH: Final = rb"sha256:[0-9a-f]{64}"
 
 
@@ -84,8 +85,7 @@ class LogFormat:
         object.__setattr__(self, "tail_form", form + b"}")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One verified line; its payload is decoded on demand."""
 
     log: LogFormat
@@ -108,7 +108,10 @@ class Entry:
 
     def member(self, name: str) -> Json:
         """Return one member of the payload; raise EvidenceError if it has none."""
-        return self.members(name)[0]
+        payload = self.payload()
+        if isinstance(payload, dict) and name in payload:
+            return payload[name]
+        raise self.refusal(f"the payload has not all of {name}")
 
     def members(self, *names: str) -> tuple[Json, ...]:
         """Return these members of the payload; raise EvidenceError if one lacks."""
@@ -159,7 +162,7 @@ def encode_line(
         b"sequence": sequence,
     }
     before = b'%b"payload":%b' % (head, payload)
-    digest = hashlib.sha256(before)
+    digest = sha256(before)
     digest.update(tail)
     stated = digest.hexdigest().encode()
     return b'%b%b%b"%b\n' % (before, _HASH_START, stated, tail), digest.digest()
@@ -172,43 +175,45 @@ def decode_line(
 
     `sequence` is the number that the line must have, None for any.
     """
-    if not line:
-        raise LineError("the line is empty")
-    if not line.isascii():
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LineError(f"the line is no UTF-8 ({error.reason})") from None
     at = line.rfind(_HASH_START)
     tail = log.tail.fullmatch(line, at + _HASH_END) if at >= 0 else None
     head = log.head.match(line) if tail is not None else None
-    if (
-        tail is None
-        or head is None
-        or line[at + _HASH_END - 1 : at + _HASH_END] != b'"'
-    ):
-        raise LineError("the line is no record of this log")
-    digest = hashlib.sha256(memoryview(line)[:at])
-    digest.update(tail[0])
+    if tail is None or head is None or line[at + _HASH_END - 1] != _QUOTE:
+        raise LineError(_no_text(line) or "the line is no record of this log")
+    if not line.isascii() and (problem := _no_text(line)):
+        raise LineError(problem)
+    digest = sha256(line[:at] + line[at + _HASH_END :]).digest()
     stated = line[at + len(_HASH_START) : at + _HASH_END - 1]
-    if digest.hexdigest().encode() != stated:
+    if digest.hex().encode() != stated:
         raise LineError(
             f"record_hash is sha256:{stated.decode('ascii', 'replace')}, and the record"
-            f" hashes to sha256:{digest.hexdigest()}"
+            f" hashes to sha256:{digest.hex()}"
         )
-    own = int(tail["sequence"])
-    if sequence is not None and own != sequence:
+    record_type, key, own = tail.group("type", "key", "sequence")
+    if sequence is not None and int(own) != sequence:
         raise LineError(
-            f"the record has sequence {own}, so a record was removed, moved or repeated"
+            f"the record has sequence {int(own)}, so a record was removed, moved or "
+            "repeated"
         )
-    number = head.groupdict().get("number")
+    number = None if log.number_field is None else head["number"]
     return Entry(
         log,
-        own,
+        int(own),
         offset,
-        tail["type"].decode(),
-        tail["key"].decode(),
+        record_type.decode(),
+        key.decode(),
         None if number is None else int(number),
-        digest.digest(),
+        digest,
         line[head.end() : at],
     )
+
+
+def _no_text(line: bytes) -> str:
+    """Tell why a line is no text; "" where it is."""
+    if not line:
+        return "the line is empty"
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"the line is no UTF-8 ({error.reason})"
+    return ""

@@ -8,18 +8,20 @@ nothing of the payload.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from harness.evidence.disk import machine_refusals
+from harness.evidence.disk import machine_refusal, machine_refusals
 from harness.evidence.key_index import KeyIndex
 from harness.evidence.log_line import Entry, LineError, LogFormat, damage, decode_line
 from harness.evidence.merkle import MerkleTree
+
+_READ_SIZE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,6 @@ class LogReader:
         """For each record 1 once it was read back."""
         self._end = 0
         self._merkle = MerkleTree()
-        self._digest = hashlib.sha256()
 
     def _enter(
         self, line: bytes, record_type: str, key: str, number: int | None, digest: bytes
@@ -71,7 +72,6 @@ class LogReader:
         self._used.append(0)
         self.index.add(key, kind, number or 0)
         self._merkle.add(digest)
-        self._digest.update(line)
         self._end += len(line)
 
     def __len__(self) -> int:
@@ -89,16 +89,28 @@ class LogReader:
 
     @property
     def content_hash(self) -> str:
-        """The hash of the file's whole records, without reading it again."""
-        return "sha256:" + self._digest.copy().hexdigest()
+        """The hash of the file's whole records, read again to where they end."""
+        digest = sha256()
+        offset = 0
+        with machine_refusals("read a log", self.path):
+            while offset < self._end:
+                size = min(_READ_SIZE, self._end - offset)
+                piece = os.pread(self._descriptor, size, self._begin + offset)
+                if not piece:
+                    break
+                digest.update(piece)
+                offset += len(piece)
+        return "sha256:" + digest.hexdigest()
 
     def entry(self, record: int) -> Entry:
         """Read one record back and verify it; raise EvidenceError."""
         offset = self._offsets[record]
         last = record + 1 == len(self._offsets)
         size = (self._end if last else self._offsets[record + 1]) - offset
-        with machine_refusals("read a log", self.path):
+        try:
             line = os.pread(self._descriptor, size, self._begin + offset)
+        except OSError as error:
+            raise machine_refusal("read a log", self.path, error) from error
         if len(line) != size:
             reason = "the file shrank while it was open"
             raise damage(self.format, record + 1, offset, reason)

@@ -9,8 +9,8 @@ one hash a level.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
+from hashlib import sha256
 
 
 class MerkleTree:
@@ -22,7 +22,7 @@ class MerkleTree:
 
     def add(self, digest: bytes) -> None:
         """Add the hash (32 bytes) of the next record."""
-        node = hashlib.sha256(b"\x00" + digest).digest()
+        node = sha256(b"\x00" + digest).digest()
         count = self.leaf_count
         while count & 1:
             node = _join(self._complete.pop(), node)
@@ -33,7 +33,7 @@ class MerkleTree:
     def root(self) -> str:
         """Return the root as a content hash."""
         if not self._complete:
-            return "sha256:" + hashlib.sha256(b"").hexdigest()
+            return "sha256:" + sha256(b"").hexdigest()
         node = self._complete[-1]
         for left in reversed(self._complete[:-1]):
             node = _join(left, node)
@@ -49,4 +49,4 @@ def merkle_root(digests: Iterable[bytes]) -> str:
 
 
 def _join(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\x01" + left + right).digest()
+    return sha256(b"\x01" + left + right).digest()

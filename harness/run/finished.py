@@ -62,7 +62,7 @@ def _refusal(path: Path, state: FolderState) -> ArtifactError:
 
 def _check_roots(manifest: Json, evidence: RunEvidence) -> None:
     """Refuse evidence that is whole in itself and not what the manifest names."""
-    roots = {name: file.root for name, file in evidence.files().items()}
+    roots = evidence.roots()
     actual: dict[str, Json] = {
         "artifacts": True,
         "evidence": {name: root.as_payload() for name, root in roots.items()},

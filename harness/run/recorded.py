@@ -184,12 +184,17 @@ class Evidence:
             logs["tool_trace_cache"] = self.episode_log.log
         return logs
 
-    def files(self) -> dict[str, EvidenceFile]:
-        """Return hash and root of every evidence file, as opening worked them out."""
+    def roots(self) -> dict[str, RecordRoot]:
+        """Return the root of every evidence file, as opening worked them out."""
         return {
-            name: EvidenceFile(log.content_hash, RecordRoot(len(log), log.merkle_root))
+            name: RecordRoot(len(log), log.merkle_root)
             for name, log in self.logs().items()
         }
+
+    def files(self) -> dict[str, EvidenceFile]:
+        """Return hash and root of every evidence file."""
+        roots, logs = self.roots(), self.logs()
+        return {n: EvidenceFile(logs[n].content_hash, roots[n]) for n in logs}
 
     def task_ids_of(self, planned: PlannedCandidate) -> tuple[str, ...]:
         """Return a candidate's task ids in plan order."""

@@ -118,7 +118,6 @@ class SurveyedLog(LogReader):
         self._offsets.append(self._end)
         self._used.append(1)
         self.index.add(_NO_KEY, _DAMAGED, 0)
-        self._digest.update(line)
         self._end += len(line)
 
     def unused(self, record_types: Collection[str]) -> list[int]:
