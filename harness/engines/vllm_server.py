@@ -9,16 +9,14 @@ resumed run asks them again.
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
-import httpx
 
 from harness.candidates.http1 import WireResponse
 from harness.candidates.transport import HttpTransport, Origin
@@ -32,6 +30,7 @@ from harness.engines.measuring import (
     rate_figure,
 )
 from harness.engines.protocol import (
+    CONTEXT_OVERFLOW,
     UNKNOWN,
     Decoding,
     Generation,
@@ -57,11 +56,12 @@ from harness.engines.stream_timing import (
     StreamTimes,
     time_answers,
 )
+from harness.engines.vllm_questions import prompt_room, server_version
 from harness.errors import EngineError
 from harness.predictions.digests import verify_checkpoint
 
-VERSION_DEADLINE_S: Final = 5.0
 MEMORY_PERIOD_S: Final = 0.1
+_REFUSED: Final = "provider_rejected"
 _MODULE: Final = "vllm.entrypoints.openai.api_server"
 _ENVIRONMENT: Final = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
@@ -197,7 +197,7 @@ class VllmServer:
         )
         await server.__aenter__()
         try:
-            self._observed["server_version"] = await _version_of(server)
+            self._observed["server_version"] = await server_version(server.address)
             client = self._build_client(_PortTransport(port))
             await client.__aenter__()
         except BaseException as error:
@@ -248,8 +248,33 @@ class VllmServer:
                 await anyio.sleep_forever()
 
         await server.while_running(work)
+        asked = {row.row_id: row for row in rows}
         for found in doubtful:
-            take(found)
+            take(await self._judged(found, asked[found.row_id], decoding))
+
+    async def _judged(
+        self, found: Generation, row: PromptRow, decoding: Decoding
+    ) -> Generation:
+        """Return a refused row as too long where the server's own count says so.
+
+        vLLM refuses such a prompt as it refuses a malformed request.
+        """
+        server, client = self._running()
+        if found.failure != _REFUSED:
+            return found
+        room = await prompt_room(server.address, client.settings.model, row)
+        if (
+            room is None
+            or room.prompt_tokens + decoding.max_tokens <= room.context_tokens
+        ):
+            return found
+        return replace(
+            found,
+            failure=CONTEXT_OVERFLOW,
+            prompt_tokens=room.prompt_tokens,
+            generated_tokens=0,
+            stopped=False,
+        )
 
     def applied(self) -> Mapping[str, Json]:
         """Return what the client can tell: a server does not say what it applied."""
@@ -333,22 +358,6 @@ def memory_figure(samples: Sequence[int]) -> Measurement:
         if samples
         else "not measured: the sizes of the server could not be read",
     )
-
-
-async def _version_of(server: ServerProcess) -> str:
-    """Return what the server's `/version` says; UNKNOWN where it says nothing."""
-    with anyio.move_on_after(VERSION_DEADLINE_S):
-        async with HttpTransport() as transport:
-            try:
-                reply = await transport.handle_async_request(
-                    httpx.Request("GET", f"{server.address}/version")
-                )
-                version = json.loads(await reply.aread())["version"]
-            except (httpx.TransportError, ValueError, KeyError, TypeError):
-                return UNKNOWN
-            if reply.status_code == 200 and isinstance(version, str):
-                return version
-    return UNKNOWN
 
 
 def _device() -> str:

@@ -3,8 +3,8 @@
 Usage: python small_server.py PORT MODEL [OPTION...]. Options: `unwell` never answers
 its health address with 200, `deaf` ignores SIGTERM, `daemon` starts a child in a
 session of its own that ignores SIGTERM and prints its pid, `fatal` ends with status 7
-at the first chat request, `busy` refuses every one with 503, `stillborn` ends with
-status 3 before it listens.
+at the first chat request, `busy` refuses every one with 503, `narrow` with 400,
+`stillborn` ends with status 3 before it listens.
 """
 
 import json
@@ -18,6 +18,10 @@ DAEMON = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
     "time.sleep(600)"
 )
+
+
+CONTEXT = 100
+"""Of `/tokenize`, which counts the characters of the last message."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -36,6 +40,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/tokenize":
+            count = len(body["messages"][-1]["content"])
+            self._send(200, {"count": count, "max_model_len": CONTEXT, "tokens": []})
+            return
+        if "narrow" in self.options:
+            self._send(400, {"error": {"message": "no", "code": 400}})
+            return
         if "busy" in self.options:
             self._send(503, {"error": {"message": "no room"}})
             return

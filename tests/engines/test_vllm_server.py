@@ -134,6 +134,24 @@ def test_rows_that_a_living_server_refuses_are_handed_on_as_stops(settings, tmp_
 
 
 @pytest.mark.slow
+def test_a_refused_row_is_too_long_where_the_servers_own_count_says_so(
+    settings, tmp_path
+):
+    texts = {"fits": "x" * 92, "too-long": "x" * 93}
+    asked = [
+        PromptRow(row_id, ({"role": "user", "content": text},))
+        for row_id, text in texts.items()
+    ]
+
+    found = _answers(settings("narrow"), tmp_path, GREEDY, asked)
+
+    fits, too_long = found["fits"], found["too-long"]
+    assert (fits.failure, fits.stopped) == ("provider_rejected", True)
+    assert (too_long.failure, too_long.stopped) == ("context_overflow", False)
+    assert (too_long.prompt_tokens, too_long.generated_tokens) == (93, 0)
+
+
+@pytest.mark.slow
 def test_more_fields_go_with_every_request(settings, tmp_path):
     decoding = replace(GREEDY, top_k=7, repetition_penalty=1.5)
 
