@@ -1,6 +1,8 @@
 """Each engine refuses what it cannot apply, all of it at once and in words."""
 
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from harness.engines.decoding_rules import (
 from harness.engines.protocol import Decoding
 from harness.errors import EngineError
 
+ROOT = Path(__file__).parent.parent.parent
 GREEDY = Decoding(
     max_tokens=8,
     temperature=0.0,
@@ -138,3 +141,18 @@ def test_no_engine_has_two_refusals_for_one_value():
         settings = _settings(engine, EVERYTHING)
 
         assert len(settings) == len(set(settings))
+
+
+def test_the_documentation_has_the_whole_table():
+    page = (ROOT / "docs/reference/engines.md").read_text(encoding="utf-8")
+    written = re.findall(r"^\| `([a-z_]+)` \| (`.+`) \| (.+) \| (.+) \|$", page, re.M)
+
+    assert written == [
+        (
+            rule.setting,
+            ", ".join(f"`{kind}`" for kind in ENGINE_KINDS if kind in rule.engines),
+            rule.accepts,
+            rule.reason,
+        )
+        for rule in RULES
+    ]
