@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -21,6 +22,12 @@ RUNTIME_PACKAGES = (
 
 def runtime_versions(names: Iterable[str] = RUNTIME_PACKAGES) -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
+    return dict(_versions(tuple(names)))
+
+
+@cache
+def _versions(names: tuple[str, ...]) -> dict[str, str]:
+    # Asked for every row, and nothing is installed while a run goes on.
     found = {"python": platform.python_version()}
     for name in names:
         try:
@@ -35,6 +42,7 @@ def operating_system() -> str:
     return f"{platform.system()} {platform.release()} {platform.machine()}"
 
 
+@cache
 def gpu_names(root: Path = Path("/proc/driver/nvidia/gpus")) -> tuple[str, ...]:
     """Return the models of the GPUs that the driver of this machine lists."""
     return tuple(
