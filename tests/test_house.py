@@ -27,6 +27,7 @@ STDLIB_ONLY = (
     "harness/conversation/script.py",
     "harness/conversation/task.py",
     "harness/conversation/matching.py",
+    "harness/conversation/turn_matcher.py",
     "harness/conversation/companions.py",
     "harness/conversation/dependencies.py",
     "harness/scoring",

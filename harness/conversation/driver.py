@@ -27,7 +27,7 @@ from harness.conversation.ending import (
     unanswered,
     unless_ended,
 )
-from harness.conversation.matching import TurnMatch, match_turn
+from harness.conversation.matching import TurnMatch
 from harness.conversation.prompt import Prompt
 from harness.conversation.release import Release, earn_release
 from harness.conversation.script import (
@@ -222,15 +222,13 @@ class _Conversation:
         if outcome.detail_code == "unusable_tool_call_ids":
             return self.refuse(observed, "unusable_call_id", "unusable_tool_call_ids")
         incomplete = outcome.wire_class in ("truncated", "content_filter")
-        match = match_turn(
+        match = self.request.task.matcher.match(
             turn,
             expected,
             text=observed.text,
             tool_calls=calls,
             incomplete=incomplete,
-            catalog=self.catalog,
             policy=self.request.policy,
-            script=self.script,
             issued_names=tuple(self.issued_names),
         )
         self.issued_names.extend(call.function_name or "" for call in calls)

@@ -7,13 +7,14 @@ recorded conclusion that differs is an evidence mismatch (see `consistency`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.conversation.dependencies import substitute
-from harness.conversation.matching import CallMatch, TurnMatch, match_turn
+from harness.conversation.matching import CallMatch, TurnMatch
 from harness.conversation.script import ScriptedCall, ScriptedTurn
 from harness.conversation.task import ExecutablePart, ScoringPolicy, TaskSpec
+from harness.conversation.turn_matcher import TurnMatcher
 from harness.evidence.episode import Episode, ExecutionEvidence, ObservedTurn
 from harness.json_schema import ToolCatalog, compile_tools
 from harness.scoring.booking import Booking, book
@@ -31,15 +32,18 @@ class ScorableTask:
     spec_hash: str | None
     """None where the task has no executable part."""
     catalog: ToolCatalog
+    matcher: TurnMatcher = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, spec: TaskSpec) -> ScorableTask:
         """Hash the task and compile its tools."""
+        catalog = compile_tools(spec.script.tools)
         return cls(
             spec,
             spec.script.identity_hash(),
             None if spec.executable is None else spec.identity_hash(),
-            compile_tools(spec.script.tools),
+            catalog,
+            TurnMatcher(spec.script, catalog),
         )
 
 
@@ -166,14 +170,12 @@ def _match(
     policy: ScoringPolicy,
     issued: tuple[str, ...],
 ) -> TurnMatch:
-    return match_turn(
+    return task.matcher.match(
         scripted,
         expected_calls(scripted, episode, task),
         text=observed.text,
         tool_calls=observed.tool_calls,
         incomplete=observed.wire_class in ("truncated", "content_filter"),
-        catalog=task.catalog,
         policy=policy,
-        script=task.spec.script,
         issued_names=issued,
     )
