@@ -13,6 +13,7 @@ tools, task, trial and turn; two candidates never meet under one key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,12 @@ _BODY: Final = b'{"request":{"body":'
 _AFTER_BODY: Final = b',"body_hash":"sha256:'
 _BEFORE_HEAD: Final = b'","head":'
 _AFTER_HEAD: Final = b',"request_hash":"sha256:'
+_LATENCY: Final = re.compile(
+    rb'\{"attempt":\{"attempt_index":[0-9]+,"detail_code":(?:null|"[^"\\]*"),'
+    rb'"diagnostic":(?:null|"(?:[^"\\]|\\.)*"),"http_status":(?:null|[0-9]+),'
+    rb'"latency_s":([0-9]+\.[0-9]+),"'
+)
+"""How an attempt begins: up to its latency and before the body that came."""
 Visit = Callable[[LogReader, Entry], None]
 
 
@@ -124,6 +131,14 @@ class CandidateRecords:
             for entry in self.log.entries_of(request_hash, "attempt")
         ]
         return tuple(reversed(found))
+
+    def latencies_of(self, request_hash: str) -> tuple[float, ...]:
+        """Return the seconds of each recorded exchange of a request, in order.
+
+        What was exchanged is not decoded.
+        """
+        entries = self.log.entries_of(request_hash, "attempt")
+        return tuple([_latency_s(entry) for entry in entries][::-1])
 
     def request_of(self, request_hash: str) -> dict[str, Json] | None:
         """Return a recorded request: ids, `head`, `body` and their hashes."""
@@ -277,6 +292,13 @@ def stream_outcomes(path: Path) -> Iterator[tuple[bool, Outcome]]:
 
 def _outcome(entry: Entry) -> Outcome:
     return Outcome.from_payload(entry.member("outcome"))
+
+
+def _latency_s(entry: Entry) -> float:
+    begin = _LATENCY.match(entry.payload_bytes)
+    if begin is not None:
+        return float(begin[1])
+    return Attempt.from_payload(entry.member("attempt")).latency_s
 
 
 def check_order(log: LogReader, entry: Entry) -> None:

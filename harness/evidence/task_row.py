@@ -8,14 +8,14 @@ recorded evidence, so writing the table again gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.causes import CAUSES
 from harness.conversation.task import TaskSpec
 from harness.evidence.candidate_log import CandidateLog
-from harness.evidence.episode import Attempt, Episode, Outcome
+from harness.evidence.episode import Episode, Outcome
 from harness.evidence.records import Record
 from harness.scoring.records import FailureRecord, TaskScore
 
@@ -142,23 +142,22 @@ def task_row(
 def traffic_of(log: CandidateLog, episode: Episode) -> Traffic:
     """Sum what the log holds of an episode's requests."""
     hashes = [turn.request_hash for turn in episode.turns]
-    attempts = [attempt for each in hashes for attempt in log.attempts_of(each)]
+    latencies = [latency for each in hashes for latency in log.latencies_of(each)]
     outcomes = [outcome for each in hashes if (outcome := log.outcome_of(each))]
-    return sum_traffic(len(hashes), attempts, outcomes)
+    return sum_traffic(len(hashes), latencies, outcomes)
 
 
 def sum_traffic(
-    requests: int, attempts: Iterable[Attempt], outcomes: Iterable[Outcome]
+    requests: int, latencies_s: Sequence[float], outcomes: Iterable[Outcome]
 ) -> Traffic:
-    """Sum attempts and usage; a token count is None unless every response has it."""
-    exchanged = tuple(attempts)
+    """Sum exchanges and usage; a token count is None unless every response has it."""
     usages = [
         outcome.response.usage for outcome in outcomes if outcome.response is not None
     ]
     return Traffic(
         requests,
-        len(exchanged),
-        round(1000 * sum(attempt.latency_s for attempt in exchanged)),
+        len(latencies_s),
+        round(1000 * sum(latencies_s)),
         _tokens(usages, "prompt_tokens"),
         _tokens(usages, "completion_tokens"),
     )

@@ -77,12 +77,19 @@ class RecordedEpisode:
     task: ScorableTask
     episode: Episode
     outcomes: tuple[Outcome, ...]
-    attempts_by_turn: tuple[tuple[Attempt, ...], ...]
+    evidence: Evidence
 
     @property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """All exchanges of the episode, turn by turn."""
-        return tuple(each for turn in self.attempts_by_turn for each in turn)
+    def attempts_by_turn(self) -> tuple[tuple[Attempt, ...], ...]:
+        """The exchanges of each turn, read when they are asked for."""
+        read = self.evidence.attempts_of
+        return tuple([read(turn.request_hash) for turn in self.episode.turns])
+
+    @property
+    def latencies_s(self) -> list[float]:
+        """The seconds of all exchanges, turn by turn."""
+        read = self.evidence.latencies_of
+        return [s for turn in self.episode.turns for s in read(turn.request_hash)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +149,7 @@ class Evidence:
                 self.candidate_log,
                 around=self._around(endpoint, task),
             ).check()
-        attempts = tuple([self.attempts_of(t.request_hash) for t in episode.turns])
-        return RecordedEpisode(task, episode, outcomes, attempts)
+        return RecordedEpisode(task, episode, outcomes, self)
 
     def _around(self, endpoint: Endpoint, task: ScorableTask) -> tuple[bytes, bytes]:
         """Return what all requests with these tools share, encoded once."""
@@ -160,6 +166,10 @@ class Evidence:
     def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
         """Return the recorded exchanges of one request."""
         return self.candidate_log.attempts_of(request_hash)
+
+    def latencies_of(self, request_hash: str) -> tuple[float, ...]:
+        """Return the seconds of each recorded exchange of one request."""
+        return self.candidate_log.latencies_of(request_hash)
 
     def _whole_episode(self, log: EpisodeRecords, request: EpisodeRequest) -> Episode:
         episode = log.lookup(episode_key(self.config, request))

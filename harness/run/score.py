@@ -26,6 +26,7 @@ from harness.scoring.score import score_episode
 from harness.scoring.withheld import DecoyPool
 from harness.stats.servers import ServedBy, Servers
 from harness.stats.slices import SliceCount, Slices
+from harness.stats.tally import Statistics, StatisticsTally
 
 TakeRow = Callable[[TaskRow], None]
 
@@ -50,6 +51,8 @@ class ScoredCandidate:
     served_by: tuple[ServedBy, ...]
     premature: PrematureKnowledge | None = None
     """None where not every episode was looked through."""
+    statistics: Statistics | None = None
+    """None where not every episode was scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class CandidateTally:
         self._trials = evidence.plan.header.trials
         self._aggregator: Aggregator | None = None
         self._slices = Slices()
+        self._statistics = StatisticsTally(self._trials)
         self._servers = Servers()
 
     def add(self, scored: ScoredEpisode) -> None:
@@ -138,6 +142,9 @@ class CandidateTally:
             },
             success=score.task_success,
             stop=score.non_candidate_stop,
+        )
+        self._statistics.add(
+            spec.template_id, success=score.task_success, stop=score.non_candidate_stop
         )
         for server, served_model in scored.servers:
             self._servers.add(server, served_model)
@@ -161,6 +168,7 @@ class CandidateTally:
             self._slices.result(),
             self._servers.result(),
             None if self._premature is None else self._premature.result(),
+            self._statistics.result(),
         )
 
 
@@ -208,5 +216,6 @@ def _score(evidence: Evidence, recorded: RecordedEpisode) -> TaskScore:
 
 
 def _row(score: TaskScore, recorded: RecordedEpisode) -> TaskRow:
-    traffic = sum_traffic(len(recorded.outcomes), recorded.attempts, recorded.outcomes)
+    outcomes = recorded.outcomes
+    traffic = sum_traffic(len(outcomes), recorded.latencies_s, outcomes)
     return task_row(score, recorded.task.spec, recorded.episode, traffic)

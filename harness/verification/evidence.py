@@ -63,6 +63,13 @@ class PartialEvidence(Evidence):
             self.withheld_attempts += 1
             return ()
 
+    def latencies_of(self, request_hash: str) -> tuple[float, ...]:
+        """Return the seconds of the exchanges; () where they were withheld."""
+        try:
+            return super().latencies_of(request_hash)
+        except WithheldError:
+            return ()
+
 
 class SurveyedEvidence:
     """The surveyed logs of one run; a context manager that closes them."""

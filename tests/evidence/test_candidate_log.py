@@ -3,8 +3,11 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.canonical import canonical_json, content_hash
 from harness.errors import EvidenceError
@@ -80,6 +83,42 @@ def test_attempts_are_counted_over_resumed_runs(log):
 
         assert again.attempts_made(HASH) == 2
         assert again.attempts_of(HASH) == (attempt(0, status="timeout"), attempt(1))
+
+
+@given(
+    st.floats(0, 1e9),
+    st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
+    st.none() | st.sampled_from(["a.b", "timeout"]),
+    st.none() | st.integers(0, 599),
+)
+@settings(max_examples=40)
+def test_latency_is_read_without_decoding_what_came(
+    latency_s, diagnostic, detail, http_status
+):
+    exchange = replace(
+        attempt(0),
+        latency_s=latency_s,
+        diagnostic=diagnostic,
+        detail_code=detail,
+        http_status=http_status,
+        response_headers={"latency_s": "9.5"},
+    )
+    with (
+        TemporaryDirectory() as folder,
+        CandidateLog.open(Path(folder, CANDIDATE_LOG.file_name), writable=True) as log,
+    ):
+        log.request(ASKED)
+        log.attempt(HASH, exchange)
+
+        assert log.latencies_of(HASH) == (latency_s,)
+
+
+def test_latencies_come_in_the_order_of_recording(log):
+    log.request(ASKED)
+    for number, latency_s in enumerate([0.5, 2.0, 0.25]):
+        log.attempt(HASH, replace(attempt(number), latency_s=latency_s))
+
+    assert log.latencies_of(HASH) == (0.5, 2.0, 0.25)
 
 
 def test_equal_records_again_are_no_change(log):
