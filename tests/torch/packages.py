@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+TESTS = Path(__file__).parent.parent
+REQUIREMENTS = (TESTS / "torch/requirements.txt", TESTS / "peer/requirements.txt")
 
 
 def missing():
     """Yield what is pinned and not installed so."""
-    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
+    for line in (line for file in REQUIREMENTS for line in _lines(file)):
         name, version = line.split("==")
         name = name.split("[")[0]
         try:
@@ -27,9 +26,14 @@ def missing():
             yield f"{name} {version} expected, {found} installed"
 
 
+def _lines(file):
+    text = file.read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
 def require():
     """Skip or fail the tests that are about to run."""
     lacking = "; ".join(missing())
     if lacking:
-        advice = "pip install -r tests/torch/requirements.txt"
+        advice = "see tests/torch/requirements.txt"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{lacking}: {advice}")

@@ -1,12 +1,13 @@
-"""A tiny model gives the same greedy tokens in this process and behind a real server.
+"""A tiny model gives the same greedy tokens in this process and behind real servers.
 
-The server is the library's own, started by `vllm_server` through its `command`: so the
-life cycle is shown with a server that is not ours, and the answers with another path
-from prompt to text.
+One is the library's own, the other is llama.cpp's, which shares no code with it. Both
+are started by `vllm_server` through its `command`: so the life cycle is shown with
+servers that are not ours, and the answers with other paths from prompt to text.
 """
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from harness.engines.protocol import UNKNOWN
 from harness.engines.vllm_server import LOCAL_BASE_URL, VllmServer, VllmServerSettings
 from harness.evidence.candidate_log import CandidateLog
 from tests.torch.asking import GREEDY, rows, torch_answers
+from tests.torch.gguf_model import convert
 
 START_S = 120
 """Importing the library on a machine that does other things takes half a minute."""
@@ -33,21 +35,32 @@ class Served:
     log: str
 
 
-@pytest.fixture(scope="module")
-def served(checkpoint, tmp_path_factory):
+def _transformers(checkpoint, _):
+    """The command of the library's server, and the name of the model in requests."""
+    module = ("-m", "transformers.cli.transformers", "serve", "{model}")
+    place = ("--port", "{port}", "--host", "127.0.0.1")
+    numbers = ("--device", "cpu", "--dtype", "float32")
+    return (sys.executable, *module, *place, *numbers), checkpoint
+
+
+def _llama_cpp(checkpoint, folder):
+    """The command of llama.cpp's server, and the GGUF file of the same numbers."""
+    script = str(Path(__file__).parent / "llama_server.py")
+    model = convert(checkpoint, folder / "tiny.gguf")
+    return (sys.executable, script, "{port}", "{model}"), model
+
+
+@pytest.fixture(scope="module", params=[_transformers, _llama_cpp])
+def served(request, checkpoint, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
-    command = (
-        *(sys.executable, "-m", "transformers.cli.transformers", "serve", "{model}"),
-        *("--port", "{port}", "--host", "127.0.0.1"),
-        *("--device", "cpu", "--dtype", "float32"),
-    )
+    command, model = request.param(checkpoint, folder)
     settings = VllmServerSettings(
-        *(checkpoint.name, "test:tiny@0", command, None, START_S, 10),
+        *(model.name, "test:tiny@0", command, None, START_S, 10),
         folder / "server.log",
-        folder=checkpoint.parent,
+        folder=model.parent,
     )
     chat = ChatSettings(
-        *("ours", "test:tiny@0", "transformers", "v1", LOCAL_BASE_URL, checkpoint.name),
+        *("ours", "test:tiny@0", "local", "v1", LOCAL_BASE_URL, model.name),
         api_key_env=None,
         provider_extensions={},
         max_in_flight=1,
@@ -77,18 +90,24 @@ def served(checkpoint, tmp_path_factory):
         return anyio.run(ask, log)
 
 
+def _answers(generations):
+    """Text, count and end of each; the white space around a text and the bytes of an
+    unfinished character at its end are left out, since a server may hold them back."""
+    return {
+        key: (
+            each.text.strip().rstrip("\ufffd"),
+            each.generated_tokens,
+            each.finish_reason,
+        )
+        for key, each in generations.items()
+    }
+
+
 @pytest.mark.timeout(180)
 def test_the_server_gives_the_same_greedy_tokens_as_this_process(checkpoint, served):
     here = torch_answers(checkpoint, rows())
 
-    # This server takes the white space around a text away.
-    assert {
-        key: (each.text.strip(), each.generated_tokens, each.finish_reason)
-        for key, each in served.generations.items()
-    } == {
-        key: (each.text.strip(), each.generated_tokens, each.finish_reason)
-        for key, each in here.items()
-    }
+    assert _answers(served.generations) == _answers(here)
 
 
 @pytest.mark.timeout(180)
@@ -114,11 +133,10 @@ def test_its_first_tokens_rate_memory_and_start_are_measured(served):
 
 
 @pytest.mark.timeout(180)
-def test_what_it_applied_and_runs_on_is_not_claimed(served):
-    assert set(served.applied.values()) == {UNKNOWN}
+def test_what_it_runs_on_is_not_claimed(served):
     assert served.conditions["engine_impl"] == UNKNOWN
 
 
 @pytest.mark.timeout(180)
 def test_its_log_is_kept(served):
-    assert "Uvicorn running" in served.log
+    assert "127.0.0.1" in served.log
