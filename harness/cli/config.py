@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.causes import EXIT_DONE
 from harness.errors import UsageError
@@ -22,6 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the sub-commands."""
     commands = parser.add_subparsers(dest="config_command", required=True)
     init = commands.add_parser("init", help="write a complete, commented config")
+    init.add_argument(
+        "--kind",
+        choices=("executable", "predict"),
+        default="executable",
+        help="executable: `run` reads it (default); predict: `predict` does",
+    )
     init.add_argument("--benchmark", type=Path, help="folder of run_manifest.json")
     init.add_argument("--base-url", help="chat-completions endpoint, up to /v1")
     init.add_argument("--model", help="model name in the request")
@@ -40,17 +46,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="environment variable with the key (default: no Authorization header)",
     )
     init.add_argument("--alias", help="short name of the candidate in reports")
+    predict = init.add_argument_group("kind predict")
+    predict.add_argument("--manifest", type=Path, help="rows to answer, JSON lines")
+    predict.add_argument(
+        "--contract", choices=("action-ir", "json-records", "classification")
+    )
+    predict.add_argument(
+        "--declaration", type=Path, help="JSON Schema or labels of the contract"
+    )
+    predict.add_argument("--system", type=Path, help="file with the system message")
+    predict.add_argument("--user", type=Path, help="file with the user template")
     init.add_argument("--output", type=Path, required=True, metavar="FILE")
     init.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what had to be chosen."""
+    if arguments.kind == "predict":
+        return _new_predict(arguments)
+    for option in _PREDICT_ONLY:
+        if getattr(arguments, option) is not None:
+            raise _usage(f"--{option} belongs to --kind predict", "leave it out")
     if arguments.old is None:
         config, choices = _new(arguments)
     else:
         config, choices = _converted(arguments)
     _show(arguments, config, choices)
+    return EXIT_DONE
+
+
+_PREDICT_ONLY: Final = ("manifest", "contract", "declaration", "system", "user")
+
+
+def _new_predict(arguments: argparse.Namespace) -> int:
+    from harness.config.predict_starter import PredictFiles, write_predict_config
+
+    for option in ("manifest", "contract", "base_url", "model"):
+        if getattr(arguments, option) is None:
+            raise _usage(f"--{option.replace('_', '-')} is missing", "state it")
+    for option in ("benchmark", "pack", "mode", "old"):
+        if getattr(arguments, option) is not None:
+            name = "from" if option == "old" else option
+            raise _usage(f"--{name} belongs to --kind executable", "leave it out")
+    config = write_predict_config(
+        arguments.output,
+        PredictFiles(
+            arguments.manifest,
+            arguments.contract,
+            arguments.declaration,
+            arguments.system,
+            arguments.user,
+        ),
+        base_url=arguments.base_url,
+        model=arguments.model,
+        alias=arguments.alias,
+        api_key_env=arguments.api_key_env,
+    )
+    if arguments.json:
+        print(json.dumps({"output": str(arguments.output)}, sort_keys=True))
+    else:
+        print(f"{arguments.output}: engine {config.engine}, {arguments.contract}")
     return EXIT_DONE
 
 

@@ -33,6 +33,9 @@ COMMANDS: Final = {
     "publish": _Command("publish", "certify a pack and publish its benchmark"),
     "config": _Command("config", "write an evaluation config"),
     "run": _Command("run", "evaluate candidates; resumes, or replays when finished"),
+    "predict": _Command(
+        "predict", "single-turn predictions by any engine, scored by a contract"
+    ),
     "replay": _Command("replay", "recompute a finished run from its evidence alone"),
     "verify": _Command("verify", "recompute every hash and score of a run or bundle"),
     "seal": _Command("seal", "make one portable file of a run that verifies"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from harness.canonical import Json, content_hash, hash_bytes, hash_file
+from harness.canonical import Json, content_hash, hash_file
 from harness.config.load import check_version, read_document
 from harness.config.predict_document import (
     COMPARATOR_SECTIONS,
@@ -26,6 +26,7 @@ from harness.config.predict_document import (
     EngineSection,
     PredictDocument,
     TorchLocalSection,
+    VllmOfflineSection,
 )
 from harness.config.predict_rules import (
     check_candidate_engine,
@@ -68,7 +69,8 @@ class PredictConfig:
     def text(self, *path: str | int) -> str | None:
         """Return the text of a named file; None where the key is null."""
         file = self.files.get(path)
-        return None if file is None else file.read_text(encoding="utf-8")
+        # Not as lines of a text file: their ends are part of the prompt.
+        return None if file is None else file.read_bytes().decode("utf-8")
 
     def meaning(self) -> dict[str, Json]:
         """Return what the config means: files by content, and no paths."""
@@ -114,7 +116,8 @@ class PredictConfig:
 
 def engine_meaning(section: EngineSection) -> dict[str, Json]:
     """Return what an engine's section means, without the place of a checkpoint."""
-    left_out = {"model"} if isinstance(section, TorchLocalSection) else set()
+    local = TorchLocalSection | VllmOfflineSection
+    left_out = {"model"} if isinstance(section, local) else set()
     return section.model_dump(mode="json", exclude=left_out)
 
 
@@ -304,8 +307,3 @@ def _check_kind(violations: Violations) -> None:
         recovery="`fairtrial run` serves the other kinds",
     )
     violations.raise_if_any()
-
-
-def text_sha256(text: str) -> str:
-    """Return the hash of a text as 64 hex digits."""
-    return hash_bytes(text.encode("utf-8")).removeprefix("sha256:")

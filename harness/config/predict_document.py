@@ -172,18 +172,29 @@ class VllmServerSection(Closed):
     """What the server serves, as its command line takes it."""
     model_identity: Text
     """Which weights these are, as `source:model@revision-or-digest`."""
+    checkpoint_sha256: dict[str, Sha256] | None
+    """File name to hash, compared before the server starts; null: none declared."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"]
+    """`auto`: what vLLM chooses; another server is not told."""
+    arguments: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Added to vLLM's command line; not used with `command`."""
     command: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None
-    """The whole command line, with `{port}` and `{model}` filled in; null: vLLM's."""
+    """Another server's whole command line, `{port}` and `{model}` are replaced;
+    null: vLLM's."""
     port: Annotated[int, Field(gt=0, lt=65536)] | None
-    """null: a free one."""
+    """null: any free one."""
+    health_path: Text = "/health"
+    """Answers 200 when the server is ready."""
     start_timeout_s: Seconds
     """From the start to the first healthy answer."""
     stop_timeout_s: Seconds
     """From the request to end to the kill."""
     max_in_flight: Parallel
+    """Requests in flight at once."""
     timeout_s: Seconds
     """One row, all its attempts together."""
     max_retries: Count
+    """More attempts while no completion exists."""
 
 
 class VllmOfflineSection(Closed):
@@ -191,9 +202,17 @@ class VllmOfflineSection(Closed):
 
     kind: Literal["vllm_offline"]
     model: Text
+    """Folder of the checkpoint, from the config's own folder."""
     model_identity: Text
     """Which weights these are, as `source:model@revision-or-digest`."""
+    checkpoint_sha256: dict[str, Sha256] | None
+    """File name to hash, compared before anything is loaded; null: none declared."""
     dtype: Dtype
+    """Weights are loaded and computed so."""
+    batch_size: Parallel
+    """Rows in one call; answers are recorded after each."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of `vllm.LLM`, such as `max_model_len`."""
 
 
 EngineSection = (

@@ -81,7 +81,7 @@ def starter_candidate(
     """Return a candidate section that claims no more than the endpoint says."""
     provider = provider or provider_of(base_url)
     return {
-        "alias": alias or _token(model),
+        "alias": alias or token_of(model),
         "model": model,
         "provider": provider,
         "provider_api_version": "v1",
@@ -112,7 +112,7 @@ def provider_of(base_url: str) -> str:
         host = ""
     if host in {"", "localhost", "::1"} or host.startswith("127."):
         return "local"
-    return _token(host)
+    return token_of(host)
 
 
 def starter_document(
@@ -263,6 +263,7 @@ def _replace(document: dict[str, Json], path: YamlPath, value: Json) -> None:
     place[path[-1]] = value
 
 
-def _token(text: str) -> str:
+def token_of(text: str) -> str:
+    """Return a text as an alias: lower case, no other signs than `.`, `_` and `-`."""
     token = re.sub(r"[^a-z0-9._-]+", "-", text.casefold()).lstrip("._-")
     return token[:64].rstrip("-") or "candidate"

@@ -2,8 +2,9 @@
 
 A `generation` is final: a text, or a failure that is the model's own. A `stop` is a row
 without an answer for a reason that is not the model's; a later `generation` or `stop`
-replaces it. A `vector` is what an embedding engine gave for a text. `measurements` are
-what an engine measured of itself. The key names subject and row, or the text.
+replaces it. A `session` is one process that worked on a subject, with what it loaded. A
+`vector` is what an embedding engine gave for a text. `measurements` are what an engine
+measured of itself. The key names subject and row, the subject, or the text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.evidence.log_reader import LogReader, TornTail
 
 GENERATION_LOG: Final = LogFormat(
     file_name="generation_log.jsonl",
-    record_types=("generation", "stop", "vector", "measurements"),
+    record_types=("generation", "stop", "session", "vector", "measurements"),
     key_field="row_key",
     number_field=None,
     invalid_code="eval_evidence_invalid",
@@ -95,6 +96,11 @@ class GenerationRecords:
             return found
         return {}
 
+    def sessions(self, subject: str) -> list[dict[str, Json]]:
+        """Return the processes that worked on a subject, in order."""
+        found = self.log.entries_of(_subject_key(subject), "session")
+        return [entry.payload() for entry in found][::-1]
+
     def measurements(self, subject: str) -> list[dict[str, Json]] | None:
         """Return what was measured of a subject, None where nothing was yet."""
         for entry in self.log.entries_of(_subject_key(subject), "measurements"):
@@ -136,6 +142,28 @@ class GenerationLog(GenerationRecords):
             row.as_payload(),
         )
 
+    def begin(
+        self,
+        subject: str,
+        conditions: Mapping[str, Json],
+        checkpoint_sha256: Mapping[str, str] | None,
+    ) -> int:
+        """Record that this process works on a subject; return its session number."""
+        session = len(self.log)
+        self.log.append(
+            "session",
+            _subject_key(subject),
+            {
+                "checkpoint_sha256": None
+                if checkpoint_sha256 is None
+                else dict(checkpoint_sha256),
+                "conditions": dict(conditions),
+                "session": session,
+                "subject": subject,
+            },
+        )
+        return session
+
     def add_vector(
         self,
         engine: str,
@@ -168,7 +196,7 @@ class GenerationLog(GenerationRecords):
 
 def check_order(log: LogReader, entry: Entry) -> None:
     """Refuse a record that could not have been written where it stands."""
-    if entry.record_type == "vector":
+    if entry.record_type in ("vector", "session"):
         return
     final = "measurements" if entry.record_type == "measurements" else "generation"
     if next(log.entries_of(entry.key, final), None) is not None:

@@ -31,7 +31,6 @@ from harness.evidence.candidate_log import CandidateLog
 
 if TYPE_CHECKING:
     from harness.engines.torch_checkpoint import TorchSettings
-    from harness.engines.torch_embedding import TorchEmbedder
 
 
 class Embedder(Protocol):
@@ -91,6 +90,10 @@ def build_engine(name: str, section: EngineSection, place: EnginePlace) -> Engin
         from harness.engines.torch_local import TorchLocal
 
         return TorchLocal(_torch_settings(section, place.config_folder))
+    if isinstance(section, VllmServerSection):
+        return _vllm_server(name, section, place)
+    if isinstance(section, VllmOfflineSection):
+        return _vllm_offline(section, place)
     raise _not_built(name, section)
 
 
@@ -108,7 +111,7 @@ def build_embedder(name: str, section: EngineSection, place: EnginePlace) -> Emb
         from harness.engines.torch_embedding import TorchEmbedder
 
         settings = _torch_settings(section, place.config_folder)
-        return _TorchEmbeddings(TorchEmbedder(settings), section.batch_size)
+        return TorchEmbedder(settings)
     raise _not_built(name, section)
 
 
@@ -153,36 +156,6 @@ def model_of(section: EngineSection) -> dict[str, Json]:
     return {"canonical_id": section.model_identity, "model": section.model}
 
 
-class _TorchEmbeddings:
-    """A local embedder behind the asynchronous protocol; its work runs in a thread."""
-
-    def __init__(self, embedder: TorchEmbedder, batch_size: int) -> None:
-        self._embedder = embedder
-        self.batch_size = batch_size
-
-    async def __aenter__(self) -> Self:
-        from anyio import to_thread
-
-        await to_thread.run_sync(self._embedder.__enter__)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._embedder.__exit__(kind, error, trace)
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        from anyio import to_thread
-
-        return await to_thread.run_sync(self._embedder.embed, texts)
-
-    def conditions(self) -> Mapping[str, Json]:
-        return self._embedder.conditions()
-
-
 def _chat_settings(
     section: ChatHttpSection | EmbeddingsHttpSection,
     max_in_flight: int,
@@ -218,6 +191,77 @@ def _torch_settings(section: TorchLocalSection, folder: Path) -> TorchSettings:
         batch_size=section.batch_size,
         model_identity=section.model_identity,
         chat_template=section.chat_template,
+    )
+
+
+def _vllm_server(name: str, section: VllmServerSection, place: EnginePlace) -> Engine:
+    from harness.engines.chat_http import ChatHttpEngine
+    from harness.engines.vllm_server import (
+        LOCAL_BASE_URL,
+        VllmServer,
+        VllmServerSettings,
+        changed_fields,
+        vllm_fields,
+    )
+
+    settings = VllmServerSettings(
+        model=_served_model(section.model, place.config_folder),
+        model_identity=section.model_identity,
+        command=section.command,
+        port=section.port,
+        start_timeout_s=section.start_timeout_s,
+        stop_timeout_s=section.stop_timeout_s,
+        log=place.run_folder / f"server-{name}.log",
+        checkpoint_sha256=section.checkpoint_sha256,
+        arguments=section.arguments,
+        dtype=section.dtype,
+        health_path=section.health_path,
+    )
+    chat = ChatSettings(
+        alias=name,
+        canonical_id=section.model_identity,
+        provider="local",
+        provider_api_version="v1",
+        base_url=LOCAL_BASE_URL,
+        model=settings.model,
+        api_key_env=None,
+        provider_extensions={},
+        max_in_flight=section.max_in_flight,
+        timeout_s=section.timeout_s,
+        max_retries=section.max_retries,
+    )
+    more = vllm_fields if section.command is None else changed_fields
+    return VllmServer(
+        settings,
+        lambda transport: ChatHttpEngine(
+            chat,
+            None,
+            place.log,
+            subject=place.subject,
+            transport=transport,
+            more_fields=more,
+        ),
+    )
+
+
+def _served_model(model: str, folder: Path) -> str:
+    """Return a folder beside the config as its path, any other name as it stands."""
+    beside = folder / model
+    return str(beside) if beside.is_dir() else model
+
+
+def _vllm_offline(section: VllmOfflineSection, place: EnginePlace) -> Engine:
+    from harness.engines.vllm_offline import VllmOffline, VllmOfflineSettings
+
+    return VllmOffline(
+        VllmOfflineSettings(
+            model=place.config_folder / section.model,
+            model_identity=section.model_identity,
+            dtype=section.dtype,
+            checkpoint_sha256=section.checkpoint_sha256,
+            batch_size=section.batch_size,
+            options=section.options,
+        )
     )
 
 

@@ -31,8 +31,9 @@ class PredictionLine:
 
     id: str
     prediction_raw: str | None
-    prompt_tokens: int
-    generated_tokens: int
+    prompt_tokens: int | None
+    """None where the engine does not report counts."""
+    generated_tokens: int | None
     """The end token included."""
     truncated: bool = False
     generation_failure: str | None = None

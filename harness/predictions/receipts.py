@@ -1,9 +1,10 @@
 """Generation receipts: which checkpoint answered which manifest, and with what.
 
-A receipt lies beside its predictions under their name and `.manifest.json`. Three
-kinds exist: float checkpoints, int8 checkpoints (CPU only, with their quantisation) and
-native chat, which names no manifest hash and is kept as it was read. The first two have
-closed key sets, and a float receipt may not hold a key of the int8 one.
+A receipt lies beside its predictions under their name and `.manifest.json`. The
+contract has three kinds: float checkpoints, int8 checkpoints (CPU only, with their
+quantisation) and native chat, which names no manifest hash and is kept as it was read.
+The first two have closed key sets, and a float receipt may not hold a key of the int8
+one. A fourth kind is ours, for engines whose checkpoint nobody can hash.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from harness.strict_json import StrictJsonError, decode_document
 FLOAT_VERSION: Final = "barun-greedy-generation-v1"
 INT8_VERSION: Final = "barun-greedy-generation-int8-v1"
 NATIVE_CHAT_VERSION: Final = "barun-native-chat-generation-v1"
+ENGINE_VERSION: Final = "fairtrial-generation-v1"
 RECEIPT_SUFFIX: Final = ".manifest.json"
 
 
@@ -106,7 +108,55 @@ class NativeChatReceipt:
         return dict(self.payload)
 
 
-Receipt = GenerationReceipt | NativeChatReceipt
+@dataclass(frozen=True, slots=True)
+class EngineReceipt:
+    """What an engine answered; raises ValueError where it contradicts itself."""
+
+    engine: str
+    """The kind of engine."""
+    model: Mapping[str, Json]
+    """Which model it is said to be."""
+    decoding_requested: Mapping[str, Json]
+    decoding_applied: Mapping[str, Json]
+    """`unknown` where nobody can tell."""
+    manifest: str
+    manifest_sha256: str
+    predictions: str
+    predictions_sha256: str
+    examples: int
+    generated: int
+    truncated: int
+    failed: int
+    stopped: int
+    """Those of the failed rows whose failure is none of the model's."""
+    elapsed_seconds: float
+
+    def __post_init__(self) -> None:
+        for name in ("engine", "manifest", "predictions"):
+            _require(isinstance(getattr(self, name), str), f"{name} is no text")
+        for name in ("manifest_sha256", "predictions_sha256"):
+            _require(is_sha256(getattr(self, name)), f"{name} is no SHA-256")
+        for name in ("model", "decoding_requested", "decoding_applied"):
+            _require(isinstance(getattr(self, name), Mapping), f"{name} is no object")
+        for name in (*_COUNTS[2:], "stopped"):
+            count = getattr(self, name)
+            _require(type(count) is int and count >= 0, f"{name} is no count")
+        seconds = self.elapsed_seconds
+        _require(
+            type(seconds) in (int, float) and seconds >= 0, "elapsed_seconds is none"
+        )
+
+    @property
+    def schema_version(self) -> str:
+        """The kind of receipt."""
+        return ENGINE_VERSION
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the receipt's object."""
+        return {"schema_version": self.schema_version, **asdict(self)}
+
+
+Receipt = GenerationReceipt | NativeChatReceipt | EngineReceipt
 
 _COUNTS: Final = (
     "batch_size",
@@ -120,6 +170,7 @@ _FLOAT_KEYS: Final = frozenset(
     each.name for each in fields(GenerationReceipt) if each.name != "quantization"
 )
 _INT8_KEYS: Final = frozenset(each.name for each in fields(Quantization))
+_ENGINE_KEYS: Final = frozenset(each.name for each in fields(EngineReceipt))
 
 
 def receipt_path(predictions: Path) -> Path:
@@ -149,7 +200,8 @@ def read_receipt(path: Path) -> Receipt:
             "eval_predictions_invalid",
             "a generation receipt does not have the form of its kind",
             where=path.name,
-            expected=f"{FLOAT_VERSION}, {INT8_VERSION} or {NATIVE_CHAT_VERSION}",
+            expected=f"{FLOAT_VERSION}, {INT8_VERSION}, {NATIVE_CHAT_VERSION} or "
+            f"{ENGINE_VERSION}",
             actual=str(error),
             recovery="bring back the receipt that the generator wrote",
         ) from None
@@ -161,6 +213,11 @@ def receipt_from_json(payload: Json) -> Receipt:
     version = payload.get("schema_version")
     if version == NATIVE_CHAT_VERSION:
         return NativeChatReceipt(payload)
+    if version == ENGINE_VERSION:
+        found = payload.keys() - {"schema_version"}
+        differing = sorted(found ^ _ENGINE_KEYS)
+        _require(not differing, f"keys that differ: {differing}")
+        return EngineReceipt(**_only(payload, _ENGINE_KEYS))
     _require(version in (FLOAT_VERSION, INT8_VERSION), f"schema_version is {version!r}")
     keys = _FLOAT_KEYS | (_INT8_KEYS if version == INT8_VERSION else frozenset())
     found = payload.keys() - {"schema_version"}
@@ -196,6 +253,8 @@ def verify_receipt_checkpoint(
     """
     if isinstance(receipt, NativeChatReceipt):
         raise _undeclared("a native chat receipt declares no checkpoint files")
+    if isinstance(receipt, EngineReceipt):
+        raise _undeclared(f"a receipt of {receipt.engine} declares no checkpoint files")
     if receipt.quantization is not None:
         declared = receipt.quantization.quantization_manifest_sha256
         if quantization_manifest_sha256 is None:
