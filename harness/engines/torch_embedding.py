@@ -59,7 +59,11 @@ class TorchEmbedder:
                 self.settings.model, local_files_only=True, trust_remote_code=False
             )
             self._model = load_weights(
-                transformers.AutoModel.from_pretrained, self._torch, self.settings
+                transformers.AutoModel.from_pretrained,
+                self._torch,
+                self.settings,
+                # Works on the hidden states, which are taken as they are.
+                may_lack=("pooler.",),
             )
         return self
 

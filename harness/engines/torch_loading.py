@@ -60,6 +60,7 @@ def import_library(settings: TorchSettings) -> tuple[Any, Any]:
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
         return torch, transformers
 
 
@@ -79,16 +80,37 @@ def require_device(torch: Any, settings: TorchSettings) -> None:
 
 
 def load_weights(
-    loader: Callable[..., Any], torch: Any, settings: TorchSettings
+    loader: Callable[..., Any],
+    torch: Any,
+    settings: TorchSettings,
+    may_lack: tuple[str, ...] = (),
 ) -> Any:
-    """Return a model for inference on the device and in the type of the settings."""
-    model = loader(
+    """Return a model for inference on the device and in the type of the settings.
+
+    Raises EngineError where the checkpoint lacks weights of the model, which the
+    library would draw at random; those that begin with `may_lack` are not missed.
+    """
+    model, report = loader(
         settings.model,
         dtype=getattr(torch, settings.dtype),
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
+        output_loading_info=True,
     )
+    wrong = [str(key) for key in report.get("mismatched_keys", ())]
+    wrong += [
+        key for key in report.get("missing_keys", ()) if not key.startswith(may_lack)
+    ]
+    if wrong:
+        raise EngineError(
+            "eval_engine_start_failed",
+            "the checkpoint lacks weights of its own architecture",
+            where=str(settings.model),
+            expected="every weight in a safetensors file, in its declared shape",
+            actual=", ".join(sorted(wrong)[:8]),
+            recovery="bring back the whole checkpoint",
+        )
     return model.to(settings.device).eval()
 
 

@@ -327,6 +327,19 @@ def test_weights_in_a_pickle_are_refused(copied):
     assert caught.value.code == "eval_engine_start_failed"
 
 
+def test_a_weight_that_is_missing_is_never_drawn_at_random(copied):
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(copied / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, copied / "model.safetensors", {"format": "pt"})
+
+    with pytest.raises(EngineError, match="lacks weights") as caught:
+        torch_answers(copied, rows())
+
+    assert "model.layers.1.mlp.up_proj.weight" in str(caught.value)
+
+
 def test_a_tokenizer_without_a_template_is_refused(copied):
     (copied / "chat_template.jinja").unlink()
 
