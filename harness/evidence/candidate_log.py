@@ -14,7 +14,7 @@ tools, task, trial and turn; two candidates never meet under one key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, Self
@@ -25,7 +25,6 @@ from harness.evidence.episode import Attempt, Outcome
 from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_reader import LogReader, TornTail
-from harness.evidence.log_scan import stream_entries
 
 CANDIDATE_LOG: Final = LogFormat(
     file_name="candidate_io_cache.jsonl",
@@ -114,11 +113,9 @@ class CandidateRecords:
         newest: Entry | None = None
         for entry in self.log.entries_of(request_hash, "completion", "failure"):
             if entry.record_type == "completion":
-                return replace(_outcome(entry), replayed=True)
+                return _outcome(entry, replayed=True)
             newest = newest or entry
-        if newest is None:
-            return None
-        return replace(_outcome(newest), replayed=True)
+        return None if newest is None else _outcome(newest, replayed=True)
 
     def attempts_made(self, request_hash: str) -> int:
         """Count the recorded exchanges of a request."""
@@ -283,15 +280,11 @@ class CandidateLog(CandidateRecords):
         self.log.close()
 
 
-def stream_outcomes(path: Path) -> Iterator[tuple[bool, Outcome]]:
-    """Yield `(is it a completion, outcome)` in one pass over the file."""
-    for entry in stream_entries(path, CANDIDATE_LOG):
-        if entry.record_type in ("completion", "failure"):
-            yield entry.record_type == "completion", _outcome(entry)
-
-
-def _outcome(entry: Entry) -> Outcome:
-    return Outcome.from_payload(entry.member("outcome"))
+def _outcome(entry: Entry, *, replayed: bool = False) -> Outcome:
+    payload = entry.member("outcome")
+    if replayed and isinstance(payload, dict) and payload.get("replayed") is False:
+        payload["replayed"] = True
+    return Outcome.from_payload(payload)
 
 
 def _latency_s(entry: Entry) -> float:

@@ -14,7 +14,6 @@ from typing import Literal
 
 from harness.causes import CAUSES
 from harness.conversation.task import TaskSpec
-from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.episode import Episode, Outcome
 from harness.evidence.records import Record
 from harness.scoring.records import FailureRecord, TaskScore
@@ -137,14 +136,6 @@ def task_row(
         episode_hash=score.episode_hash,
         score_hash=score.score_hash,
     )
-
-
-def traffic_of(log: CandidateLog, episode: Episode) -> Traffic:
-    """Sum what the log holds of an episode's requests."""
-    hashes = [turn.request_hash for turn in episode.turns]
-    latencies = [latency for each in hashes for latency in log.latencies_of(each)]
-    outcomes = [outcome for each in hashes if (outcome := log.outcome_of(each))]
-    return sum_traffic(len(hashes), latencies, outcomes)
 
 
 def sum_traffic(

@@ -14,7 +14,16 @@ from typing import Final
 from harness.canonical import Json
 from harness.report.publication import reason_in_words
 from harness.report.run_summary import could_be
-from harness.report.run_view import CandidateView, Ratio, RunView, view_run
+from harness.report.run_view import (
+    EARLY_CAPTION,
+    EARLY_HEADERS,
+    HEADLINE,
+    HEADLINE_WITHOUT_STOPS,
+    CandidateView,
+    Ratio,
+    RunView,
+    view_run,
+)
 from harness.report.terminal import visible
 
 _STYLE: Final = """
@@ -57,6 +66,9 @@ def render_html(report: Mapping[str, Json], out_dir_label: str) -> str:
         f"evidence in <code>{_text(out_dir_label)}</code>.</p>",
         _publication(view),
         _headline(view),
+        *_certainty(view),
+        *_repeats(view),
+        *_early(view),
         *_metrics(view),
         *_ledger(view),
         *_companions(view),
@@ -138,11 +150,13 @@ def _headline(view: RunView) -> str:
         ("candidate", False),
         ("success", True),
         ("of all", True),
+        ("95 %", True),
         ("share", False),
         ("judged", True),
         ("of judged", True),
+        ("95 %", True),
         ("stops", True),
-        ("could be", True),
+        ("could be %", True),
     )
     return _table(
         view.title,
@@ -159,12 +173,80 @@ def _headline_row(candidate: CandidateView) -> str:
         _row_header(candidate.alias)
         + _cell(all_planned.counts, number=True)
         + _cell(all_planned.percent, number=True)
+        + _cell(candidate.interval(HEADLINE), number=True)
         + f"<td>{_bar(all_planned)}</td>"
         + _cell(judged.counts, number=True)
         + _cell(judged.percent, number=True)
+        + _cell(candidate.interval(HEADLINE_WITHOUT_STOPS), number=True)
         + _cell(candidate.stops, number=True)
         + _cell(could_be(candidate), number=True)
     )
+
+
+def _certainty(view: RunView) -> Iterable[str]:
+    rows = [
+        _row_header(candidate.alias)
+        + "".join(
+            _cell(span.percents, number=True)
+            + _cell(f"{span.effective_n:.0f}", number=True)
+            + f"<td><code>{_text(span.method)}</code></td>"
+            for span in (
+                candidate.span(HEADLINE, "task"),
+                candidate.span(HEADLINE, "template"),
+            )
+            if span is not None
+        )
+        for candidate in view.candidates
+        if candidate.spans
+    ]
+    if rows:
+        yield _table(
+            "How certain the rate over all is",
+            "95 % intervals: over tasks, whose trials are alike, for other tasks of "
+            "these templates; over templates, for other templates. Beside each, the "
+            "independent episodes that would be as certain, and the method.",
+            (
+                ("candidate", False),
+                ("over tasks", True),
+                ("as if", True),
+                ("method", False),
+                ("over templates", True),
+                ("as if", True),
+                ("method", False),
+            ),
+            rows,
+        )
+
+
+def _repeats(view: RunView) -> Iterable[str]:
+    headers, rows = view.repeats()
+    if rows:
+        yield _table(
+            "Over repeats",
+            "The chance that at least one of k trials of a task succeeds (pass@k), and "
+            "that all do (pass^k); means over tasks, each task once.",
+            tuple((name, index > 0) for index, name in enumerate(headers)),
+            (
+                _row_header(alias) + "".join(_cell(c, number=True) for c in cells)
+                for alias, *cells in rows
+            ),
+        )
+
+
+def _early(view: RunView) -> Iterable[str]:
+    rows = [
+        _row_header(candidate.alias)
+        + "".join(_cell(each, number=True) for each in candidate.early.cells)
+        for candidate in view.candidates
+        if candidate.early is not None
+    ]
+    if rows:
+        yield _table(
+            "Known too early",
+            EARLY_CAPTION,
+            (("candidate", False), *((name, True) for name in EARLY_HEADERS)),
+            rows,
+        )
 
 
 def _bar(ratio: Ratio) -> str:

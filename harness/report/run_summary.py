@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from harness.canonical import Json
 from harness.report.publication import reason_in_words
-from harness.report.run_view import CandidateView, RunView, view_run
+from harness.report.run_view import (
+    EARLY_CAPTION,
+    EARLY_HEADERS,
+    HEADLINE,
+    HEADLINE_WITHOUT_STOPS,
+    CandidateView,
+    RunView,
+    view_run,
+)
 from harness.report.terminal import table, visible, wrap
 
 
@@ -22,10 +30,12 @@ def render_run(
         f"Run {visible(view.run_id)} of {visible(view.source_run_id)}, "
         f"scope {visible(view.scope)}",
         _headline(view, width),
+        *_repeats(view, width),
         *_metrics(view, width),
         *_ledger(view, width),
         *_companions(view, width),
         *_servers(view, width),
+        *_early(view, width),
         _publication(view, width),
         f"Evidence: {visible(out_dir_label)}",
     ]
@@ -38,8 +48,10 @@ def _headline(view: RunView, width: int) -> str:
             candidate.alias,
             candidate.success.counts,
             candidate.success.percent,
+            candidate.interval(HEADLINE),
             candidate.success_without_stops.counts,
             candidate.success_without_stops.percent,
+            candidate.interval(HEADLINE_WITHOUT_STOPS),
             candidate.stops,
             could_be(candidate),
         )
@@ -49,12 +61,37 @@ def _headline(view: RunView, width: int) -> str:
         "candidate",
         "success",
         "of all",
+        "95 %",
         "judged",
         "of judged",
+        "95 %",
         "stops",
-        "could be",
+        "could be %",
     )
-    return f"{view.title}\n" + table(headers, rows, width=width, indent=2)
+    shown = f"{view.title}\n" + table(headers, rows, width=width, indent=2)
+    note = wrap(view.interval_note, max(width - 2, 1)) if view.interval_note else []
+    return "\n  ".join([shown, *note])
+
+
+def _repeats(view: RunView, width: int) -> Iterator[str]:
+    headers, rows = view.repeats()
+    if rows:
+        yield (
+            "Over repeats: at least one of k trials succeeds, all k succeed\n"
+            + table(headers, rows, width=width, indent=2)
+        )
+
+
+def _early(view: RunView, width: int) -> Iterator[str]:
+    rows = [
+        (candidate.alias, *candidate.early.cells)
+        for candidate in view.candidates
+        if candidate.early is not None
+    ]
+    if rows:
+        shown = table(("candidate", *EARLY_HEADERS), rows, width=width, indent=2)
+        note = wrap(EARLY_CAPTION, max(width - 2, 1))
+        yield "\n  ".join([f"Known too early\n{shown}", *note])
 
 
 def _metrics(view: RunView, width: int) -> Iterator[str]:
@@ -80,9 +117,11 @@ def _metric(candidate: CandidateView, name: str) -> str:
 
 
 def could_be(candidate: CandidateView) -> str:
-    """Return the rate's bounds, `-` where nothing was stopped."""
-    lowest, highest = candidate.could_be
-    return f"{lowest.percent} to {highest.percent}" if candidate.stops else "-"
+    """Return the rate's bounds in percent, `-` where nothing was stopped."""
+    if not candidate.stops:
+        return "-"
+    lowest, highest = (each.percent.removesuffix(" %") for each in candidate.could_be)
+    return f"{lowest} to {highest}"
 
 
 def _ledger(view: RunView, width: int) -> Iterator[str]:

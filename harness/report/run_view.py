@@ -59,6 +59,74 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A 95 % interval and how it was made."""
+
+    metric: str
+    clusters: str
+    """`task` or `template`: whose episodes are taken to be alike."""
+    method: str
+    effective_n: float
+    low: float
+    high: float
+
+    @property
+    def percents(self) -> str:
+        """Return both ends in percent with one decimal."""
+        return f"{100 * self.low:.1f} to {100 * self.high:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """pass@k and pass^k for one k."""
+
+    k: int
+    pass_at_k: float
+    pass_hat_k: float
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        """Return both as percentages."""
+        return f"{100 * self.pass_at_k:.1f} %", f"{100 * self.pass_hat_k:.1f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Withheld values that a candidate wrote before their release."""
+
+    rule: str
+    values: Ratio
+    decoys: Ratio
+    """The chance baseline: values of other tasks, looked for in the same turns."""
+    confirmations: Ratio
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Return counts and rates in the order of `EARLY_HEADERS`."""
+        return (
+            self.values.counts,
+            self.values.percent,
+            self.decoys.counts,
+            self.decoys.percent,
+            self.confirmations.counts,
+        )
+
+
+EARLY_HEADERS: Final = (
+    "written early",
+    "rate",
+    "decoys written",
+    "rate by chance",
+    "confirmed early",
+)
+EARLY_CAPTION: Final = (
+    "Values that the script tells late, written before they were told, beside decoys "
+    "that it never tells: the chance baseline. Evidence of contamination where the two "
+    "rates differ; no gate reads it."
+)
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateView:
     """One candidate's aggregate."""
 
@@ -77,6 +145,23 @@ class CandidateView:
     companions: tuple[tuple[str, int], ...]
     served_by: tuple[tuple[str, str, int], ...]
     """Server, served model and responses, as far as the server told."""
+    spans: tuple[Span, ...]
+    """Intervals of both headline rates, as far as they were worked out."""
+    chances: tuple[Chance, ...]
+    """Over repeats; () where each task was asked once."""
+    early: Early | None
+
+    def span(self, metric: str, clusters: str = "task") -> Span | None:
+        """Return the interval of one headline rate."""
+        for span in self.spans:
+            if (span.metric, span.clusters) == (metric, clusters):
+                return span
+        return None
+
+    def interval(self, metric: str) -> str:
+        """Return the interval over tasks as text, `-` where there is none."""
+        span = self.span(metric)
+        return span.percents if span else "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +182,43 @@ class RunView:
         if OVER_CAP in self.non_publication_reasons:
             return "Counts only: too many episodes stopped for a score"
         return "Task success"
+
+    @property
+    def interval_note(self) -> str:
+        """Say how the intervals beside the headline were made; "" without any."""
+        methods = {
+            span.method
+            for candidate in self.candidates
+            for span in candidate.spans
+            if span.clusters == "task"
+        }
+        if not methods:
+            return ""
+        return (
+            f"95 %: {', '.join(sorted(methods))} over tasks; eval_report.json has the "
+            "intervals over templates too."
+        )
+
+    def repeats(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return headers and rows of pass@k and pass^k; no rows for single trials.
+
+        k are the powers of two and the number of trials; k = 1 is the rate itself.
+        """
+        headers: dict[str, None] = {"candidate": None}
+        rows = []
+        for candidate in self.candidates:
+            shown = [
+                chance
+                for chance in candidate.chances
+                if chance.k > 1
+                and (chance.k.bit_count() == 1 or chance.k == candidate.trials)
+            ]
+            for chance in shown:
+                headers |= {f"pass@{chance.k}": None, f"pass^{chance.k}": None}
+            if shown:
+                cells = [cell for chance in shown for cell in chance.cells]
+                rows.append((candidate.alias, *cells))
+        return tuple(headers), rows
 
     def not_applicable(self) -> list[tuple[str, str, str]]:
         """Return (metric, reason, candidates), one entry for each different reason."""
@@ -141,6 +263,9 @@ def _candidate(payload: Mapping[str, Json]) -> CandidateView:
     planned = payload["task_count"]
     stops = payload["non_candidate_stops"]
     success = payload["successful_tasks"]
+    # A bundle with withheld rows has neither.
+    statistics = payload.get("statistics") or {}
+    repeats = statistics.get("repeats") or {}
     return CandidateView(
         alias=payload["alias"],
         canonical_id=payload["canonical_id"],
@@ -163,6 +288,24 @@ def _candidate(payload: Mapping[str, Json]) -> CandidateView:
             for field in fields(Companions)
         ),
         served_by=tuple(map(_served_by, payload.get("served_by", ()))),
+        spans=tuple(Span(**each) for each in statistics.get("intervals", ())),
+        chances=tuple(Chance(**each) for each in repeats.get("chances", ())),
+        early=_early(payload.get("premature_knowledge")),
+    )
+
+
+def _early(payload: Mapping[str, Json] | None) -> Early | None:
+    if payload is None:
+        return None
+    claimed = [each for each in payload["by_kind"] if each["kind"] == "confirmation"]
+    return Early(
+        payload["rule"],
+        Ratio(payload["appeared"], payload["values"]),
+        Ratio(payload["decoys_appeared"], payload["decoys"]),
+        Ratio(
+            sum(each["appeared"] for each in claimed),
+            sum(each["values"] for each in claimed),
+        ),
     )
 
 

@@ -98,6 +98,9 @@ def _candidate(one: ScoredCandidate) -> dict[str, Json]:
             }
             for metric in aggregate.metrics
         },
+        "statistics": None
+        if one.statistics is None
+        else one.statistics.semantic_payload(),
         "success_bounds": aggregate.success_bounds.semantic_payload(),
         "companions": aggregate.companions.semantic_payload(),
         "served_by": [each.semantic_payload() for each in one.served_by],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 Z_95: Final = 1.959963984540054
@@ -32,14 +33,16 @@ def wilson_interval(successes: int, total: int, z: float = Z_95) -> Interval | N
         raise ValueError(f"{successes} successes of {total}")
     if total == 0:
         return None
+    return wilson_of_rate(Fraction(successes, total), Fraction(total), z)
+
+
+def wilson_of_rate(rate: Fraction, size: Fraction, z: float = Z_95) -> Interval:
+    """Return the interval of a rate that stands for so many independent episodes."""
+    share, total = float(rate), float(size)
     square = z * z
-    centre = (successes + square / 2) / (total + square)
-    spread = (
-        z
-        * math.sqrt(successes * (total - successes) / total + square / 4)
-        / (total + square)
-    )
+    centre = (share * total + square / 2) / (total + square)
+    spread = z * math.sqrt(total * share * (1 - share) + square / 4) / (total + square)
     # Rounding must not move an end that is exact by construction.
-    low = 0.0 if successes == 0 else max(0.0, centre - spread)
-    high = 1.0 if successes == total else min(1.0, centre + spread)
+    low = 0.0 if rate == 0 else max(0.0, centre - spread)
+    high = 1.0 if rate == 1 else min(1.0, centre + spread)
     return Interval(low, high)

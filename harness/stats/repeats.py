@@ -7,7 +7,7 @@ are unbiased for k <= n. Over tasks the mean is taken, each task counting once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import comb
 from typing import NamedTuple
@@ -33,14 +33,17 @@ def pass_hat_k(count: TrialCount, k: int) -> Fraction:
     return Fraction(comb(count.successes, k), comb(count.trials, k))
 
 
-def mean_pass_at_k(counts: Iterable[TrialCount], k: int) -> Fraction | None:
-    """Return pass@k over tasks; None where there is no task."""
-    return _mean(pass_at_k(count, k) for count in counts)
+def mean_pass_at_k(tasks: Mapping[TrialCount, int], k: int) -> Fraction | None:
+    """Return pass@k over tasks; None where there is no task.
+
+    `tasks` says how many tasks have each count.
+    """
+    return _mean((pass_at_k(count, k), number) for count, number in tasks.items())
 
 
-def mean_pass_hat_k(counts: Iterable[TrialCount], k: int) -> Fraction | None:
-    """Return pass^k over tasks; None where there is no task."""
-    return _mean(pass_hat_k(count, k) for count in counts)
+def mean_pass_hat_k(tasks: Mapping[TrialCount, int], k: int) -> Fraction | None:
+    """Return pass^k over tasks, as `mean_pass_at_k` does."""
+    return _mean((pass_hat_k(count, k), number) for count, number in tasks.items())
 
 
 def _check(count: TrialCount, k: int) -> None:
@@ -48,10 +51,10 @@ def _check(count: TrialCount, k: int) -> None:
         raise ValueError(f"k={k} of {count.successes}/{count.trials} trials")
 
 
-def _mean(values: Iterable[Fraction]) -> Fraction | None:
+def _mean(values: Iterable[tuple[Fraction, int]]) -> Fraction | None:
     total = Fraction(0)
     count = 0
-    for value in values:
-        total += value
-        count += 1
+    for value, number in values:
+        total += value * number
+        count += number
     return total / count if count else None

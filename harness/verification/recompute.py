@@ -44,7 +44,9 @@ from harness.verification.redaction import WithheldError
 from harness.verification.stated import check_bounds, compare_scores, read_aggregates
 
 REPORT_FILE: Final = ARTIFACT_FILES["eval_report"]
-_WHOLE_RUN_ONLY: Final = frozenset({"slices", "served_by", "premature_knowledge"})
+_WHOLE_RUN_ONLY: Final = frozenset(
+    {"slices", "served_by", "premature_knowledge", "statistics"}
+)
 """Parts of a candidate's report that need every episode."""
 _ENGINE: Final = "re2"
 _NO_ENGINE: Final = (

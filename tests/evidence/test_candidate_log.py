@@ -16,7 +16,6 @@ from harness.evidence.candidate_log import (
     CandidateLog,
     InterruptedRequest,
     is_completion,
-    stream_outcomes,
 )
 from tests.evidence.samples import attempt, completion, failure, request, response
 
@@ -290,15 +289,6 @@ def test_opening_reads_the_file_once(log, path):
 
     assert size > 18_000_000
     assert size <= read <= size + 10_000
-
-
-def test_outcomes_stream_in_one_pass(log, path):
-    ask(log, failure(HASH), completion(HASH))
-
-    assert list(stream_outcomes(path)) == [
-        (False, failure(HASH)),
-        (True, completion(HASH)),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from harness.evidence.candidate_log import CandidateLog
-from harness.evidence.task_row import Traffic, sum_traffic, task_row, traffic_of
+from harness.evidence.task_row import Traffic, sum_traffic, task_row
 from harness.scoring.gates import failed, inapplicable, passed
 from harness.scoring.metric import not_applicable, verdict
 from harness.scoring.records import FailureRecord, TaskScore
 from tests.evidence.samples import (
     POLICY,
-    attempt,
     completion,
     episode,
     failure,
     key,
-    observed_turn,
-    request,
     task,
 )
 
@@ -103,18 +99,10 @@ def test_identities_failures_and_marks_are_taken_over():
     assert (row.score_hash, row.episode_hash) == (SCORE.score_hash, key(7))
 
 
-def test_traffic_sums_attempts_and_usage(tmp_path):
-    asked = [request(turn) for turn in range(2)]
-    with CandidateLog.open(tmp_path / "c", writable=True) as log:
-        for each in asked:
-            log.request(each)
-            log.attempt(each.request_hash, attempt(0, status="timeout"))
-            log.attempt(each.request_hash, attempt(1))
-            log.outcome(completion(each.request_hash))
-        turns = tuple(observed_turn(n, asked[n].request_hash) for n in range(2))
-        traffic = traffic_of(log, replace(episode(), turns=turns))
+def test_traffic_sums_attempts_and_usage():
+    outcomes = [completion(key(n)) for n in range(2)]
 
-    assert traffic == Traffic(2, 4, 1000, 10, 4)
+    assert sum_traffic(2, [0.25] * 4, outcomes) == Traffic(2, 4, 1000, 10, 4)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A report payload as a run writes it, for the tests of its renderers."""
 
+from harness.stats.tally import StatisticsTally
+
 HASH = "sha256:" + "0" * 64
 
 
@@ -19,7 +21,41 @@ def blame(owner, cause, count, *, is_stop=True):
 ORACLE_TIMEOUT = blame("oracle", "episode.oracle_timeout", 1)
 
 
-def candidate(alias="gold", *, task_count=5, successful=5, stops=0, **fields):
+def statistics(task_count, successful, stops, *, trials=1):
+    """What a run states whose tasks are all of one template."""
+    tally = StatisticsTally(trials)
+    for episode in range(task_count):
+        failed = task_count - successful - stops
+        tally.add(
+            "only",
+            success=episode < successful,
+            stop=episode >= successful + failed,
+        )
+    return tally.result().semantic_payload()
+
+
+def premature(appeared=0, values=0, decoys_appeared=0, decoys=0, confirmed=(0, 0)):
+    counts = dict.fromkeys(("decoys", "decoys_appeared"), 0)
+    return {
+        "rule": "premature-1",
+        "appeared": appeared,
+        "values": values,
+        "decoys_appeared": decoys_appeared,
+        "decoys": decoys,
+        "by_kind": [
+            {
+                "kind": "confirmation",
+                "appeared": confirmed[0],
+                "values": confirmed[1],
+                **counts,
+            }
+        ],
+    }
+
+
+def candidate(alias="gold", *, task_count=5, successful=None, stops=0, **fields):
+    if successful is None:
+        successful = task_count - stops
     payload = {
         "alias": alias,
         "scope": "trace_and_executable",
@@ -47,6 +83,8 @@ def candidate(alias="gold", *, task_count=5, successful=5, stops=0, **fields):
             "arguments_empty": 0,
             "stops_after_mismatch": 0,
         },
+        "statistics": statistics(task_count, successful, stops),
+        "premature_knowledge": premature(1, 4, 0, 12, (1, 2)),
     }
     return payload | fields
 

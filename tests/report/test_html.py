@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from harness.report.html import render_html
-from tests.report.reports import ORACLE_TIMEOUT, candidate, report
+from tests.report.reports import ORACLE_TIMEOUT, candidate, report, statistics
 
 VOID = {"meta"}
 
@@ -57,7 +57,7 @@ def test_every_table_has_a_caption_and_headers_with_a_scope():
     tags = read(candidate(ledger=[ORACLE_TIMEOUT])).tags
     names = [name for name, _ in tags]
 
-    assert names.count("caption") == names.count("table") == 5
+    assert names.count("caption") == names.count("table") == 7
     assert all(a.get("scope") in ("col", "row") for name, a in tags if name == "th")
 
 
@@ -69,6 +69,11 @@ def test_every_table_has_a_caption_and_headers_with_a_scope():
         "7/9",
         "metric.no_state_assertion",
         "Publication is allowed.",
+        "56.6 to 100.0",
+        "wilson-95",
+        "Known too early",
+        "1/4",
+        "0/12",
         "library-1.0.0-abc",
     ],
 )
@@ -87,6 +92,27 @@ def test_refusal_and_stops_are_shown():
 
     assert "stops.share_over_cap" in text
     assert "episode.oracle_timeout" in text
+
+
+def test_repeats_are_shown_where_tasks_were_asked_more_than_once():
+    single = " ".join(read().text)
+    repeated = " ".join(
+        read(candidate(trials=2, statistics=statistics(4, 2, 0, trials=2))).text
+    )
+
+    assert "pass@2" not in single
+    assert "pass@2" in repeated
+    assert "pass^2" in repeated
+
+
+def test_report_without_statistics_is_shown_without_intervals():
+    bare = candidate()
+    del bare["statistics"], bare["premature_knowledge"]
+
+    text = " ".join(read(bare).text)
+
+    assert "wilson" not in text
+    assert "Known too early" not in text
 
 
 def test_names_are_text_and_never_markup():

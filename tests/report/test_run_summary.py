@@ -2,7 +2,14 @@
 
 from harness.report.run_summary import render_run
 from harness.report.terminal import display_width
-from tests.report.reports import ORACLE_TIMEOUT, blame, candidate, ratio, report
+from tests.report.reports import (
+    ORACLE_TIMEOUT,
+    blame,
+    candidate,
+    ratio,
+    report,
+    statistics,
+)
 
 
 def test_whole_summary_of_a_small_run():
@@ -20,10 +27,16 @@ def test_whole_summary_of_a_small_run():
         "Run run-1 of library-1.0.0-abc, scope trace_and_executable\n"
         "\n"
         "Task success\n"
-        "  candidate  success   of all  judged  of judged  stops          could be\n"
-        "  ---------  -------  -------  ------  ---------  -----  ----------------\n"
-        "  gold           5/5  100.0 %     5/5    100.0 %      0                 -\n"
-        "  words          2/5   40.0 %     2/4     50.0 %      1  40.0 % to 60.0 %\n"
+        "  candidate  success   of all           95 %  judged  of judged           95 %"
+        "  stops    could be %\n"
+        "  ---------  -------  -------  -------------  ------  ---------  -------------"
+        "  -----  ------------\n"
+        "  gold           5/5  100.0 %  56.6 to 100.0     5/5    100.0 %  56.6 to 100.0"
+        "      0             -\n"
+        "  words          2/5   40.0 %   11.8 to 76.9     2/4     50.0 %   15.0 to 85.0"
+        "      1  40.0 to 60.0\n"
+        "  95 %: wilson-95 over tasks; eval_report.json has the intervals over "
+        "templates too.\n"
         "\n"
         "Metrics\n"
         "  metric             gold  words\n"
@@ -55,6 +68,21 @@ def test_whole_summary_of_a_small_run():
         "  serving_parse_loss        0      0\n"
         "  arguments_empty           0      0\n"
         "  stops_after_mismatch      0      0\n"
+        "\n"
+        "Known too early\n"
+        "  candidate  written early    rate  decoys written  rate by chance  "
+        "confirmed early\n"
+        "  ---------  -------------  ------  --------------  --------------  "
+        "---------------\n"
+        "  gold                 1/4  25.0 %            0/12           0.0 %  "
+        "            1/2\n"
+        "  words                1/4  25.0 %            0/12           0.0 %  "
+        "            1/2\n"
+        "  Values that the script tells late, written before they were told, beside "
+        "decoys that it never\n"
+        "  tells: the chance baseline. Evidence of contamination where the two rates "
+        "differ; no gate reads\n"
+        "  it.\n"
         "\n"
         "Publication: allowed\n"
         "\n"
@@ -122,3 +150,13 @@ def test_servers_are_shown_beside_the_score():
     assert "vLLM/0.9; fp_1" in section
     assert "does not say" in section
     assert "further servers" in section
+
+
+def test_repeats_are_one_line_a_candidate():
+    payload = report(candidate(trials=4, statistics=statistics(8, 6, 0, trials=4)))
+
+    assert (
+        "  candidate  pass@2  pass^2   pass@4  pass^4\n"
+        "  ---------  ------  ------  -------  ------\n"
+        "  gold       91.7 %  58.3 %  100.0 %  50.0 %\n" in render_run(payload, "out")
+    )

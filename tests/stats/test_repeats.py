@@ -53,12 +53,12 @@ def test_impossible_draws_are_refused(trials, successes, k):
 
 
 def test_each_task_counts_once():
-    counts = [TrialCount(2, 1), TrialCount(4, 4)]
+    counts = {TrialCount(2, 1): 3, TrialCount(4, 4): 1}
 
     assert mean_pass_at_k(counts, 2) == 1
-    assert mean_pass_hat_k(counts, 2) == Fraction(1, 2)
+    assert mean_pass_hat_k(counts, 2) == Fraction(1, 4)
 
 
 def test_no_task_has_no_mean():
-    assert mean_pass_at_k([], 1) is None
-    assert mean_pass_hat_k([], 1) is None
+    assert mean_pass_at_k({}, 1) is None
+    assert mean_pass_hat_k({}, 1) is None
