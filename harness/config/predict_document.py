@@ -266,7 +266,7 @@ COMPARATOR_SECTIONS: Final[dict[str, type[ComparatorSection]]] = {
 
 
 class MeasureSection(Closed):
-    """Whether speed and memory are measured after the answers."""
+    """Whether speed and memory are measured, on the first rows."""
 
     rows: Positive
     """How many rows, from the first, are measured."""

@@ -97,6 +97,11 @@ class ChatHttpEngine:
         """The kind of engine."""
         return CHAT_HTTP
 
+    @property
+    def measures_fresh(self) -> bool:
+        """Nothing is sent for a measurement: recorded answers are measured."""
+        return False
+
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
         """Return every setting that the interface has no field for."""
         return refusals_of(self.name, decoding)

@@ -101,6 +101,13 @@ class Engine(Protocol):
     def name(self) -> str:
         """The kind of engine: `chat_http`, `torch_local`, `vllm_server`, ..."""
 
+    @property
+    def measures_fresh(self) -> bool:
+        """Whether `measure` is for an engine that has answered nothing yet.
+
+        False: it reads figures off the answers that there are.
+        """
+
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
         """Return every setting that cannot be applied; loads and sends nothing."""
 

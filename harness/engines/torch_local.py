@@ -83,6 +83,11 @@ class TorchLocal:
             raise RuntimeError("the engine is used outside its `async with` block")
         return self._model
 
+    @property
+    def measures_fresh(self) -> bool:
+        """The first token is cold only before any other answer."""
+        return True
+
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
         """Return every setting that greedy decoding here cannot apply."""
         return refusals_of(self.name, decoding)

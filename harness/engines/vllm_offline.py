@@ -92,6 +92,11 @@ class VllmOffline:
         """The kind of engine."""
         return VLLM_OFFLINE
 
+    @property
+    def measures_fresh(self) -> bool:
+        """The first token is cold only before any other answer."""
+        return True
+
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
         """Return every setting that vLLM cannot apply."""
         return refusals_of(self.name, decoding)

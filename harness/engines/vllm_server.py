@@ -172,6 +172,11 @@ class VllmServer:
         """The kind of engine."""
         return VLLM_SERVER
 
+    @property
+    def measures_fresh(self) -> bool:
+        """The first token is cold only before any other answer."""
+        return True
+
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
         """Return every setting that a vLLM server cannot apply."""
         return refusals_of(self.name, decoding)

@@ -147,13 +147,19 @@ class Collector:
         if not waiting and measured:
             return
         decoding = decoding_of(self._plan.decoding)
+
+        async def measure() -> None:
+            rows = self._rows(questions[:count])
+            found = await engine.measure(rows, decoding)
+            self._log.add_measurements(name, [asdict(each) for each in found])
+
         async with engine:
+            if not measured and engine.measures_fresh:
+                await measure()
             if waiting:
                 await self._generate(engine, waiting, decoding)
-            if not measured:
-                rows = self._rows(questions[:count])
-                found = await engine.measure(rows, decoding)
-                self._log.add_measurements(name, [asdict(each) for each in found])
+            if not measured and not engine.measures_fresh:
+                await measure()
 
     async def _generate(
         self, engine: Engine, waiting: Sequence[Question], decoding: Decoding

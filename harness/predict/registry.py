@@ -205,7 +205,7 @@ def _vllm_server(name: str, section: VllmServerSection, place: EnginePlace) -> E
     )
 
     settings = VllmServerSettings(
-        model=_served_model(section.model, place.config_folder),
+        model=section.model,
         model_identity=section.model_identity,
         command=section.command,
         port=section.port,
@@ -216,6 +216,7 @@ def _vllm_server(name: str, section: VllmServerSection, place: EnginePlace) -> E
         arguments=section.arguments,
         dtype=section.dtype,
         health_path=section.health_path,
+        folder=place.config_folder,
     )
     chat = ChatSettings(
         alias=name,
@@ -242,12 +243,6 @@ def _vllm_server(name: str, section: VllmServerSection, place: EnginePlace) -> E
             more_fields=more,
         ),
     )
-
-
-def _served_model(model: str, folder: Path) -> str:
-    """Return a folder beside the config as its path, any other name as it stands."""
-    beside = folder / model
-    return str(beside) if beside.is_dir() else model
 
 
 def _vllm_offline(section: VllmOfflineSection, place: EnginePlace) -> Engine:
