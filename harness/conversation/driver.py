@@ -65,6 +65,8 @@ class EpisodeRequest:
     trial: int
     attempt: int
     max_turns: int
+    around: tuple[bytes, bytes] | None = None
+    """What `around_messages` gave for endpoint and tools, where it is known."""
 
 
 async def drive(
@@ -123,6 +125,7 @@ class _Conversation:
             self.script.task_id,
             self.request.trial,
             self.script.tools,
+            around=self.request.around,
         )
 
     def note(

@@ -9,7 +9,7 @@ A record costs 16 bytes here and its key 6 to 12 more, whatever the payload.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 _FIRST_SLOTS: Final = 1024
@@ -49,6 +49,23 @@ class KeyIndex:
     def chain(self, key: str) -> Iterator[int]:
         """Yield the records whose key begins like this one, newest first."""
         return self._walk(self._slots[self._slot(self._slots, _prefix(key))])
+
+    def find(
+        self, key: str, types: Collection[int], number: int | None
+    ) -> Iterator[int]:
+        """Yield the records of a chain with one of these types and this number.
+
+        No type stands for any, and so does None. The newest comes first.
+        """
+        newest = self._slots[self._slot(self._slots, _prefix(key))]
+        while newest:
+            newest -= 1
+            tag = self._tags[newest]
+            if (not types or tag & _TYPE_MASK in types) and (
+                number is None or tag >> _TYPE_BITS == number
+            ):
+                yield newest
+            newest = self._previous[newest]
 
     def types_of(self, key: str) -> list[int]:
         """Return the types of the records of a chain, newest first."""

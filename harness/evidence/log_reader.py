@@ -127,12 +127,8 @@ class LogReader:
         self, key: str, *record_types: str, number: int | None = None
     ) -> Iterator[Entry]:
         """Yield the records of a key, newest first; only of these types if given."""
-        kinds = {self.format.record_types.index(name) for name in record_types}
-        for record in self.index.chain(key):
-            if kinds and self.index.record_type(record) not in kinds:
-                continue
-            if number is not None and self.index.number(record) != number:
-                continue
+        kinds = [self.format.record_types.index(name) for name in record_types]
+        for record in self.index.find(key, kinds, number):
             entry = self.entry(record)
             if entry.key == key:
                 yield entry

@@ -125,6 +125,7 @@ class Evidence:
             trial=trial,
             attempt=1,
             max_turns=self.config.max_turns,
+            around=self._around(endpoint, task),
         )
         if self.episode_log is None:
             # The turns are made from these very outcomes, so the two agree.
@@ -147,7 +148,7 @@ class Evidence:
                 episode,
                 outcomes,
                 self.candidate_log,
-                around=self._around(endpoint, task),
+                around=request.around,
             ).check()
         return RecordedEpisode(task, episode, outcomes, self)
 
