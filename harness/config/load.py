@@ -54,6 +54,15 @@ def load_config(path: Path | str) -> EvalConfig:
     return EvalConfig.from_meaning(_meaning(document, files), files.paths())
 
 
+def kind_of(path: Path | str) -> str | None:
+    """Return the kind that a config states, None where it states none of ours.
+
+    Raises ConfigError for what is no such document at all.
+    """
+    kind = read_document(Path(path).absolute()).raw.get("kind")
+    return kind if kind in KINDS else None
+
+
 def read_document(file: Path) -> Violations:
     """Read strict YAML into violations that are still empty; raise ConfigError."""
     try:
@@ -122,7 +131,7 @@ def _check_kind(violations: Violations) -> None:
         actual=seen(kind),
         recovery="`fairtrial predict` serves kind: predict"
         if kind == "predict"
-        else "use kind: executable; other kinds have other keys",
+        else f"`fairtrial run` serves kind: {kind}",
     )
     violations.raise_if_any()
 

@@ -156,22 +156,9 @@ class PredictReading:
                 yield name, self.engines[name]
 
     def find_files(self) -> None:
-        """Find every named file; record what cannot be read or is another one."""
+        """Find every named file; record what cannot be read."""
         for path in (*_FILES, *_comparator_files(self.violations)):
             self._find(path)
-        declared = self.violations.value("manifest", "sha256")
-        manifest = self.files.get(("manifest", "path"))
-        if isinstance(declared, str) and manifest is not None:
-            found = hash_file(manifest).removeprefix("sha256:")
-            if found != declared:
-                self.violations.add(
-                    "eval_predictions_drift",
-                    ("manifest", "sha256"),
-                    "the manifest is not the declared one",
-                    expected=declared,
-                    actual=found,
-                    recovery="bring back the declared file, or declare this one",
-                )
 
     def config(self) -> PredictConfig:
         """Return the config; raise ConfigError with all violations."""

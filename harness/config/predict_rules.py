@@ -10,12 +10,26 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.canonical import Json
-from harness.config.predict_document import EMBEDDING_KINDS, ENGINE_SECTIONS
+from harness.config.predict_document import (
+    EMBEDDING_KINDS,
+    ENGINE_SECTIONS,
+    DecodingSection,
+)
+from harness.config.values import RESERVED_BODY_KEYS
 from harness.config.violations import UNSOUND, Violations, seen
 from harness.strict_yaml import YamlPath
 
 SUBJECT: Final = "candidate"
 """The name of the subject that is not a comparator, in records and file names."""
+_NO_EXTENSION: Final = frozenset(
+    {
+        *RESERVED_BODY_KEYS,
+        *DecodingSection.model_fields,
+        *("max_completion_tokens", "best_of", "n", "stream", "stream_options"),
+        *("input", "encoding_format"),
+    }
+)
+"""Body fields of the protocol and the decoding, which no extension may set."""
 
 
 def check_relations(violations: Violations) -> None:
@@ -26,7 +40,7 @@ def check_relations(violations: Violations) -> None:
     for place, comparator in comparators(violations):
         _comparator(violations, place, comparator)
     for name in _mapping(violations, "engines"):
-        _extensions(violations, ("engines", name))
+        _extensions(violations, ("engines", name, "candidate"))
 
 
 def comparators(
@@ -169,18 +183,27 @@ def check_candidate_engine(violations: Violations, name: Json, place: YamlPath) 
         )
 
 
-def _extensions(violations: Violations, place: YamlPath) -> None:
-    candidate = (*place, "candidate")
+def _extensions(violations: Violations, candidate: YamlPath) -> None:
     extensions = violations.value(*candidate, "provider_extensions", default=None)
     provider = violations.value(*candidate, "provider")
     version = violations.value(*candidate, "provider_api_version")
     if not isinstance(extensions, dict) or UNSOUND in (provider, version):
         return
-    for namespace in extensions:
+    for namespace, fields in extensions.items():
+        place = (*candidate, "provider_extensions", namespace)
+        for name in sorted(_NO_EXTENSION & set(fields)):
+            violations.add(
+                "eval_config_invalid",
+                (*place, name),
+                "an extension sets a field of the protocol or of the decoding",
+                expected="settings of decoding in the section `decoding` only",
+                actual=name,
+                recovery="remove the field",
+            )
         if namespace != f"{provider}.{version}":
             violations.add(
                 "eval_config_invalid",
-                (*candidate, "provider_extensions", namespace),
+                place,
                 "an extension for another provider would never be sent",
                 expected=f"{provider}.{version}",
                 actual=namespace,

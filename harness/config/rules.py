@@ -28,6 +28,12 @@ def check_relations(violations: Violations) -> None:
         rule(violations)
 
 
+def check_candidates(violations: Violations) -> None:
+    """Record broken relations within `candidates`, whatever kind the config has."""
+    for rule in _CANDIDATE_RULES:
+        rule(violations)
+
+
 def check_locations(violations: Violations, files: Resolver) -> None:
     """Record an output folder that would touch the publication or the pack."""
     output = files.output_dir
@@ -308,13 +314,16 @@ def _extension(
         )
 
 
+_CANDIDATE_RULES: Final[tuple[Callable[[Violations], None], ...]] = (
+    _sampling,
+    _pins,
+    _distinct,
+    _extensions,
+)
 _RULES: Final[tuple[Callable[[Violations], None], ...]] = (
     _oracle_for_mode,
     _resource_suffix,
     _deadlines,
     _success_for_mode,
-    _sampling,
-    _pins,
-    _distinct,
-    _extensions,
+    *_CANDIDATE_RULES,
 )

@@ -32,6 +32,7 @@ from harness.engines.protocol import Refusal
 from harness.errors import UsageError
 from harness.predict.registry import decoding_of
 from harness.predictions.answers import read_labels, read_schema
+from harness.predictions.digests import require_sha256
 from harness.predictions.prompting import (
     Prompt,
     contract_of_labels,
@@ -108,13 +109,21 @@ class PredictPlan:
 
 
 def plan_of_file(path: Path, *, engine: str | None = None) -> PredictPlan:
-    """Read a config and settle everything; raise ConfigError with all violations."""
+    """Read a config and settle everything.
+
+    Raises ConfigError with all violations, then SourceError (`eval_predictions_drift`)
+    for a manifest that is not the declared one.
+    """
     reading = read_predict_config(path, engine=engine)
     add_refusals(reading)
     _check_metric(reading.violations)
     contract = _contract_text(reading)
     _check_prompts(reading, contract)
-    return _plan(reading.config(), contract)
+    config = reading.config()
+    declared = config.document.manifest.sha256
+    if declared is not None:
+        require_sha256(config.manifest, declared, by="manifest.sha256")
+    return _plan(config, contract)
 
 
 def add_refusals(
