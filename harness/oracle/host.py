@@ -56,7 +56,7 @@ class OracleHost:
         self._deadlines = deadlines or WorkerDeadlines()
         self._limits = limits or WorkerLimits()
         self._scratch_parent = scratch
-        self._root: Path | None = None
+        self._root: folders.Root | None = None
         self._scratch: Path | None = None
         """The part of the root that the present start may write."""
         self._keeper: Keeper | None = None
@@ -74,7 +74,7 @@ class OracleHost:
         Raises OracleError `eval_isolation_unavailable` naming the missing piece, and
         OracleFault `import` when the pack cannot be imported.
         """
-        self._root = folders.make_root(self._scratch_parent)
+        self._root = folders.Root(self._scratch_parent)
         try:
             await self._start()
         except BaseException:
@@ -100,7 +100,7 @@ class OracleHost:
                 await self._keeper.end()
                 self._keeper = None
             if self._root is not None:
-                await folders.remove(self._root)
+                await self._root.remove()
                 self._root = None
 
     async def open_session(
@@ -201,7 +201,7 @@ class OracleHost:
         with leash_end, door_end:
             self._keeper = Keeper(leash, door)
             self._keeper.spawn(leash_end, door_end)
-        self._scratch = folders.make(self._root, f"host-{self.starts}")
+        self._scratch = folders.make(self._root.path, f"host-{self.starts}")
         self._keeper.configure(canonical_bytes(self._config(self._scratch)))
         await self._expect("contained", _START_PATIENCE_S)
         await self._expect("ready", self._deadlines.import_s)
