@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.causes import EXIT_DONE
+from harness.cli.score_figures import Figure, add_file, add_result_arguments, show
 
 if TYPE_CHECKING:
     from harness.canonical import Json
@@ -35,19 +35,10 @@ _SHOWN: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.add_argument(
-        "--manifest", type=Path, required=True, metavar="M", help="prompts and gold"
-    )
-    parser.add_argument(
-        "--predictions",
-        type=Path,
-        required=True,
-        metavar="P",
-        help="recorded generations; the receipt beside them is compared",
-    )
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="a new folder"
-    )
+    add_file(parser, "--manifest", "M", "prompts and gold")
+    receipt = "recorded generations; the receipt beside them is compared"
+    add_file(parser, "--predictions", "P", receipt)
+    add_result_arguments(parser, "action-ir")
     parser.add_argument(
         "--manifest-sha256",
         type=_sha256,
@@ -66,27 +57,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HEX",
         help="of an int8 checkpoint, known beforehand; goes with --checkpoint",
     )
-    parser.add_argument("--json", action="store_true", help="JSON on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Score the files and show the figures."""
+    from harness.evaluations.of_files import ActionIrRecorder
     from harness.predictions.action_ir import DeclaredHashes, score_files
 
+    manifest, predictions = arguments.manifest, arguments.predictions
+    recorder = ActionIrRecorder(manifest, predictions, arguments.metric)
     scored = score_files(
-        arguments.manifest,
-        arguments.predictions,
+        manifest,
+        predictions,
         arguments.output,
         DeclaredHashes(
             arguments.manifest_sha256,
             arguments.checkpoint,
             arguments.quantization_manifest_sha256,
         ),
+        watch=recorder,
     )
-    if arguments.json:
-        print(json.dumps(_payload(scored), indent=2, sort_keys=True))
-    else:
-        print(_text(scored, arguments.output))
+    compared = "compared" if scored.receipt else "none beside the predictions"
+    show(
+        arguments,
+        scored=f"{scored.aggregate['sample_count']} rows",
+        figures=list(_figures(scored, recorder.metric)),
+        notes=[
+            f"receipt: {compared}",
+            f"aggregate.json sha256 {scored.aggregate_sha256}",
+        ],
+        payload=_payload(scored),
+    )
     return EXIT_DONE
 
 
@@ -103,34 +104,23 @@ def _payload(scored: ScoredFiles) -> dict[str, Json]:
         "receipt": scored.receipt and scored.receipt.name,
         "sample_count": scored.aggregate["sample_count"],
         "sample_scores_sha256": scored.sample_scores_sha256,
-        "unidata_version": unicodedata.unidata_version,
     }
 
 
-def _text(scored: ScoredFiles, output: Path) -> str:
+def _figures(scored: ScoredFiles, primary: str) -> Iterator[Figure]:
     from harness.scoring.action_ir.unmeasured import measures
 
-    aggregate, found = scored.aggregate, measures(scored.aggregate)
-    compared = "compared" if scored.receipt else "none beside the predictions"
-    return "\n".join(
-        [
-            f"{aggregate['sample_count']} rows scored into {output}",
-            *(
-                f"  {title:32} {_figure(found[place], aggregate.get(place))}"
-                for place, title in _SHOWN
-            ),
-            f"receipt: {compared}",
-            f"aggregate.json sha256 {scored.aggregate_sha256}",
-        ]
-    )
-
-
-def _figure(value: float | None, rate: Json) -> str:
-    if value is None:
-        return "not measured"
-    if isinstance(rate, dict) and "denominator" in rate:
-        return f"{value:.4f}  {rate['numerator']}/{rate['denominator']}"
-    return f"{value:.4f}"
+    found = measures(scored.aggregate)
+    for place, title in _SHOWN:
+        rate = scored.aggregate.get(place)
+        parts = rate if isinstance(rate, dict) and "denominator" in rate else {}
+        yield Figure(
+            title,
+            found[place],
+            parts.get("numerator"),
+            parts.get("denominator"),
+            primary=place == primary,
+        )
 
 
 def _sha256(text: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.causes import EXIT_DONE
-from harness.cli.score_answers import add_answer_arguments, show
+from harness.cli.score_answers import add_answer_arguments, show_answers
+from harness.cli.score_figures import add_file
 
 _SHARES: Final = {
     "parseable_rate": "parseable",
@@ -21,13 +22,7 @@ _SHOWN_IDS: Final = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.add_argument(
-        "--schema",
-        type=Path,
-        required=True,
-        metavar="S",
-        help="JSON Schema draft 2020-12 of a record",
-    )
+    add_file(parser, "--schema", "S", "JSON Schema draft 2020-12 of a record")
     add_answer_arguments(parser, "json")
     parser.add_argument(
         "--check-gold",
@@ -40,10 +35,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Score the rows and show the figures."""
     from importlib.metadata import version
 
+    from harness.evaluations.of_files import AnswersRecorder
     from harness.predictions.answers import score_json_records
 
+    schema, rows = arguments.schema, arguments.rows
     scored = score_json_records(
-        arguments.schema, arguments.rows, arguments.output, metric=arguments.metric
+        schema,
+        rows,
+        arguments.output,
+        metric=arguments.metric,
+        watch=AnswersRecorder("json-records", schema, rows),
     )
     undecided = scored.aggregate["companions"]["schema_undecided"]
     if undecided:
@@ -54,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     more: dict[str, object] = {"validator": f"jsonschema {version('jsonschema')}"}
     if arguments.check_gold:
-        more["gold_violations"] = _gold(arguments.schema, arguments.rows)
-    show(scored, arguments, _SHARES, more)
+        more["gold_violations"] = _gold(schema, rows)
+    show_answers(scored, arguments, _SHARES, more)
     return EXIT_DONE
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import unicodedata
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.causes import EXIT_DONE
+from harness.cli.score_figures import Figure, add_file, add_result_arguments, show
 
 if TYPE_CHECKING:
     from harness.canonical import Json
@@ -17,46 +16,40 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.add_argument(
-        "--dataset",
-        type=Path,
-        required=True,
-        metavar="D",
-        help="recorded conversations, JSON lines or Parquet",
-    )
-    parser.add_argument(
-        "--report-dir",
-        type=Path,
-        required=True,
-        metavar="R",
-        help="folder with events.jsonl and sample_idx_map.json",
-    )
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="a new folder"
-    )
+    add_file(parser, "--dataset", "D", "recorded conversations, JSON lines or Parquet")
+    log = "folder with events.jsonl and sample_idx_map.json"
+    add_file(parser, "--report-dir", "R", log)
+    add_result_arguments(parser, "mlperf-agentic")
     parser.add_argument(
         "--dataset-name",
         default="performance",
         metavar="NAME",
         help="key of the data set in sample_idx_map.json (performance)",
     )
-    parser.add_argument("--json", action="store_true", help="JSON on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Score the run and show the figures."""
-    from harness.predictions.mlperf_agentic import score_report
+    from harness.evaluations.of_files import MlperfRecorder
+    from harness.predictions.mlperf_agentic import EVENTS, score_report
 
+    dataset, report = arguments.dataset, arguments.report_dir
+    recorder = MlperfRecorder(dataset, report / EVENTS, arguments.metric)
     scored = score_report(
-        arguments.dataset,
-        arguments.report_dir,
+        dataset,
+        report,
         arguments.output,
         dataset_name=arguments.dataset_name,
+        watch=recorder,
     )
-    if arguments.json:
-        print(json.dumps(_payload(scored), indent=2, sort_keys=True))
-    else:
-        print(_text(scored, arguments.output))
+    refused = scored.diagnostics["headline"]["refused"]
+    show(
+        arguments,
+        scored=f"{scored.head['turns']['scored']} turns",
+        figures=list(_figures(scored, recorder.metric)),
+        notes=[f"  no headline: {reason}" for reason in refused],
+        payload=_payload(scored),
+    )
     return EXIT_DONE
 
 
@@ -67,40 +60,37 @@ def _payload(scored: ScoredRun) -> dict[str, Json]:
         "headline": scored.diagnostics["headline"],
         "answered_only": scored.diagnostics["answered_only"],
         "inputs": scored.diagnostics["inputs"],
-        "unidata_version": unicodedata.unidata_version,
     }
 
 
-def _text(scored: ScoredRun, output: Path) -> str:
+def _figures(scored: ScoredRun, primary: str) -> Iterator[Figure]:
     turns, found = scored.head["turns"], scored.diagnostics
     answered = found["answered_only"]
-    lines = [
-        f"{turns['scored']} turns scored into {output}",
-        f"  score            {_figure(scored.score)}",
-        f"  answered only    {_figure(answered['score'])}"
-        f"  over {answered['scored']} turns",
-    ]
-    lines += [
-        f"  {domain:16} {_figure(part['score'])}  over {part['scored']} turns"
-        for domain, part in scored.head["domains"].items()
-    ]
+    yield Figure("score", scored.score, primary=primary == "score")
+    yield Figure(
+        "answered only",
+        answered["score"],
+        note=_over(answered),
+        primary=primary == "answered_only_score",
+    )
+    for domain, part in scored.head["domains"].items():
+        yield Figure(domain, part["score"], note=_over(part))
     baseline = found["baselines"]["repeat_previous"]
-    lines.append(f"  repeat previous  {_figure(baseline)}  (baseline)")
+    yield Figure("repeat previous", baseline, note="(baseline)")
     if turns["missing"]:
-        causes = found["unanswered"]["causes"]
-        listed = ", ".join(f"{count} {cause}" for cause, count in causes.items())
-        lines.append(f"  unanswered       {turns['missing']}: {listed}")
+        listed = _listed(found["unanswered"]["causes"])
+        yield Figure("unanswered", f"{turns['missing']}: {listed}")
     for title, counts in (
         ("lines skipped", found["lines"]["skipped"]),
         ("calls skipped", found["calls_skipped"]),
     ):
         if counts:
-            listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-            lines.append(f"  {title:16} {listed}")
-    for reason in found["headline"]["refused"]:
-        lines.append(f"  no headline: {reason}")
-    return "\n".join(lines)
+            yield Figure(title, _listed(counts))
 
 
-def _figure(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.4f}"
+def _over(part: Mapping[str, Json]) -> str:
+    return f"over {part['scored']} turns"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -51,6 +51,19 @@ def scorer_versions(contract: str) -> dict[str, Json]:
     return dict(_SCORERS[contract])
 
 
+def metric_fields(contract: str, name: str) -> dict[str, Json]:
+    """Return the `metric` group of a protocol."""
+    return {"name": name, "version": scorer_versions(contract)["metric_version"]}
+
+
+def contract_fields(contract: str, declaration: str | None) -> dict[str, Json]:
+    """Return the `contract` group; `declaration` is the hash of schema or labels."""
+    versions = scorer_versions(contract)
+    # The version of the metric is a reason of its own.
+    del versions["metric_version"]
+    return {**versions, "declaration": declaration}
+
+
 def answer_metrics(contract: str, aggregate: Mapping[str, Json]) -> dict[str, Json]:
     """Return metrics and counts of an aggregate as `Subject` takes them.
 

@@ -8,7 +8,7 @@ predictions, where there is one, counts as a declaration.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,7 @@ from harness.predictions.receipts import (
     verify_receipt,
     verify_receipt_checkpoint,
 )
+from harness.predictions.watch import ScoringWatch
 from harness.scoring.action_ir.mobile import MobileScorer
 
 SAMPLE_SCORES: Final = "sample_scores.jsonl"
@@ -64,12 +65,15 @@ def score_files(
     predictions: Path,
     output: Path,
     declared: DeclaredHashes = DeclaredHashes(),
+    *,
+    watch: ScoringWatch[ScoredFiles] | None = None,
 ) -> ScoredFiles:
     """Write `sample_scores.jsonl` and `aggregate.json` into a new folder.
 
-    Raises UsageError for files that cannot be read and an output that exists,
-    SourceError where a declared hash differs, EvidenceError for a broken line and
-    ActionIrError for rows that cannot be scored. Nothing is left behind then.
+    `watch` sees every row and the folder. Raises UsageError for files that cannot be
+    read and an output that exists, SourceError where a declared hash differs,
+    EvidenceError for a broken line and ActionIrError for rows that cannot be scored.
+    Nothing is left behind then.
     """
     require_file(manifest, "--manifest")
     require_file(predictions, "--predictions")
@@ -78,20 +82,32 @@ def score_files(
     manifest_sha256, predictions_sha256 = map(file_sha256, (manifest, predictions))
     with new_folder(output) as folder:
         scorer = MobileScorer(read_rows(predictions))
-        scores = scorer.scores(read_rows(manifest))
+        scores = scorer.scores(_seen_by(watch, read_rows(manifest)))
         samples = _write(
             folder / SAMPLE_SCORES, (line_bytes(score.as_record()) for score in scores)
         )
         result = scorer.aggregate()
         total = _write(folder / AGGREGATE, [aggregate_bytes(result)])
-    return ScoredFiles(
-        aggregate=result,
-        aggregate_sha256=total,
-        sample_scores_sha256=samples,
-        manifest_sha256=manifest_sha256,
-        predictions_sha256=predictions_sha256,
-        receipt=receipt,
-    )
+        scored = ScoredFiles(
+            aggregate=result,
+            aggregate_sha256=total,
+            sample_scores_sha256=samples,
+            manifest_sha256=manifest_sha256,
+            predictions_sha256=predictions_sha256,
+            receipt=receipt,
+        )
+        if watch is not None:
+            watch.finish(folder, scored)
+    return scored
+
+
+def _seen_by(
+    watch: ScoringWatch[ScoredFiles] | None, rows: Iterable[dict[str, Json]]
+) -> Iterator[dict[str, Json]]:
+    for row in rows:
+        if watch is not None:
+            watch.take(row.get("id"), row.get("target"), row.get("prompt"))
+        yield row
 
 
 def aggregate_bytes(aggregate: dict[str, Json]) -> bytes:

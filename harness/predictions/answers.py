@@ -24,6 +24,7 @@ from harness.predictions.record_schema import (
     compile_schema,
     unusable_schema,
 )
+from harness.predictions.watch import ScoringWatch
 from harness.scoring.answers import AnswerRow, RowIds, answer_row, primary_metric
 from harness.scoring.classification.aggregate import LabelAggregator
 from harness.scoring.classification.label import Vocabulary, score_label
@@ -48,13 +49,19 @@ class ScoredAnswers:
 
 
 def score_json_records(
-    schema: Path, rows: Path, output: Path, *, metric: str | None = None
+    schema: Path,
+    rows: Path,
+    output: Path,
+    *,
+    metric: str | None = None,
+    watch: ScoringWatch[ScoredAnswers] | None = None,
 ) -> ScoredAnswers:
     """Write `sample_scores.jsonl` and `aggregate.json` into a new folder.
 
-    Raises UsageError for files or a schema that cannot be used, for a metric that the
-    task does not have and for an output that exists; EvidenceError for a broken line
-    and AnswerRowError for rows that cannot be scored.
+    `watch` sees every row and the folder. Raises UsageError for files or a schema that
+    cannot be used, for a metric that the task does not have and for an output that
+    exists; EvidenceError for a broken line and AnswerRowError for rows that cannot be
+    scored.
     """
     primary = primary_metric(JSON_TASK, metric)
     require_file(schema, "--schema")
@@ -71,11 +78,17 @@ def score_json_records(
             "schema_undecided": found.schema == "undecided",
         }
 
-    return _score(schema, read_answers(rows, dict), rows, output, score, aggregator)
+    answers = _seen_by(watch, read_answers(rows, dict))
+    return _score(schema, answers, rows, output, score, aggregator, watch)
 
 
 def score_classification(
-    labels: Path, rows: Path, output: Path, *, metric: str | None = None
+    labels: Path,
+    rows: Path,
+    output: Path,
+    *,
+    metric: str | None = None,
+    watch: ScoringWatch[ScoredAnswers] | None = None,
 ) -> ScoredAnswers:
     """Write `sample_scores.jsonl` and `aggregate.json` into a new folder.
 
@@ -93,7 +106,8 @@ def score_classification(
         aggregator.add(row, found)
         return found.as_record()
 
-    return _score(labels, read_answers(rows, str), rows, output, score, aggregator)
+    answers = _seen_by(watch, read_answers(rows, str))
+    return _score(labels, answers, rows, output, score, aggregator, watch)
 
 
 def read_schema(path: Path) -> CompiledSchema:
@@ -151,6 +165,7 @@ def _score(
     output: Path,
     score: Callable[[AnswerRow], dict[str, Json]],
     aggregator: RecordAggregator | LabelAggregator,
+    watch: ScoringWatch[ScoredAnswers] | None,
 ) -> ScoredAnswers:
     digest = sha256()
     with new_folder(output) as folder:
@@ -169,13 +184,32 @@ def _score(
         aggregate = aggregator.result()
         total = aggregate_bytes(aggregate)
         (folder / AGGREGATE).write_bytes(total)
-    return ScoredAnswers(
-        aggregate=aggregate,
-        aggregate_sha256=sha256(total).hexdigest(),
-        sample_scores_sha256=digest.hexdigest(),
-        rows_sha256=file_sha256(rows),
-        declaration_sha256=file_sha256(declaration),
-    )
+        scored = ScoredAnswers(
+            aggregate=aggregate,
+            aggregate_sha256=sha256(total).hexdigest(),
+            sample_scores_sha256=digest.hexdigest(),
+            rows_sha256=file_sha256(rows),
+            declaration_sha256=file_sha256(declaration),
+        )
+        if watch is not None:
+            watch.finish(folder, scored)
+    return scored
+
+
+def _seen_by(
+    watch: ScoringWatch[ScoredAnswers] | None, answers: Iterator[AnswerRow]
+) -> Iterator[AnswerRow]:
+    if watch is None:
+        return answers
+    return _taken(watch, answers)
+
+
+def _taken(
+    watch: ScoringWatch[ScoredAnswers], answers: Iterator[AnswerRow]
+) -> Iterator[AnswerRow]:
+    for row in answers:
+        watch.take(row.id, row.gold)
+        yield row
 
 
 def _declaration(path: Path, option: str, expected: str) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from harness.predictions.mlperf_dataset import read_dataset
 from harness.predictions.mlperf_index_map import IndexMapError, index_map_keys
 from harness.predictions.mlperf_log import read_log
 from harness.predictions.output_folder import new_folder, require_absent
+from harness.predictions.watch import ScoringWatch
 from harness.scoring.mlperf_agentic.aggregate import (
     RunScore,
     excluded_rows,
@@ -50,12 +52,18 @@ class ScoredRun:
 
 
 def score_report(
-    dataset: Path, report: Path, output: Path, *, dataset_name: str = DATASET_NAME
+    dataset: Path,
+    report: Path,
+    output: Path,
+    *,
+    dataset_name: str = DATASET_NAME,
+    watch: ScoringWatch[ScoredRun] | None = None,
 ) -> ScoredRun:
     """Score a report folder and write both files into a new folder.
 
-    Raises UsageError for paths that cannot be used and ScoringError for a data set or
-    an index map that the original would refuse. Nothing is left behind then.
+    `watch` sees every expected turn and the folder. Raises UsageError for paths that
+    cannot be used and ScoringError for a data set or an index map that the original
+    would refuse. Nothing is left behind then.
     """
     require_file(dataset, "--dataset")
     if not report.is_dir():
@@ -69,20 +77,51 @@ def score_report(
     require_absent(output)
     events = _member(report, EVENTS)
     _check_index_map(_member(report, INDEX_MAP), dataset_name)
-    log, lines = read_log(events, read_dataset(dataset))
-    run = score_run(log)
-    details = {
-        "inputs": {
-            "dataset": hash_file(dataset),
-            "events": hash_file(events),
-        },
-        **diagnostics(run, lines),
-    }
+    scored = score_events(dataset, events)
     with new_folder(output) as folder:
-        _write(folder / SCORES, _score_file(run))
-        unanswered = {"unanswered_turns": unanswered_rows(run)}
-        _write(folder / DIAGNOSTICS, document(details, unanswered), end="\n")
-    return ScoredRun(run.score, len(run.repeats), score_file_head(run), details)
+        for name, pieces in scored.files().items():
+            with (folder / name).open("xb") as stream:
+                stream.writelines(pieces)
+        if watch is not None:
+            for turn in scored.run.log.recorded.turns:
+                watch.take([turn.source_id, turn.client_turn], list(turn.truth.names))
+            watch.finish(folder, scored.summary())
+    return scored.summary()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEvents:
+    """A data set and an event log, joined and scored."""
+
+    run: RunScore
+    details: dict[str, Json]
+    """The diagnostics without the rows of unanswered turns."""
+
+    def files(self) -> dict[str, Iterator[bytes]]:
+        """Return both files by name, each in pieces that are made as they are read."""
+        unanswered = {"unanswered_turns": unanswered_rows(self.run)}
+        rows = chain(document(self.details, unanswered), ("\n",))
+        return {SCORES: _encoded(_score_file(self.run)), DIAGNOSTICS: _encoded(rows)}
+
+    def summary(self) -> ScoredRun:
+        """Return the figures without rows."""
+        run = self.run
+        return ScoredRun(
+            run.score, len(run.repeats), score_file_head(run), self.details
+        )
+
+
+def score_events(dataset: Path, events: Path) -> ScoredEvents:
+    """Score an event log; raises ScoringError as `score_report`."""
+    recorded = read_dataset(dataset)
+    log, lines = read_log(events, recorded)
+    run = score_run(log)
+    inputs = {"dataset": hash_file(dataset), "events": hash_file(events)}
+    return ScoredEvents(run, {"inputs": inputs, **diagnostics(run, lines)})
+
+
+def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    return (piece.encode("ascii") for piece in pieces)
 
 
 def _score_file(run: RunScore) -> Iterator[str]:
@@ -90,12 +129,6 @@ def _score_file(run: RunScore) -> Iterator[str]:
     if any(True for _ in run.log.recorded.excluded()):
         lists["excluded_turns"] = excluded_rows(run)
     return document(score_file_head(run), lists)
-
-
-def _write(path: Path, pieces: Iterable[str], end: str = "") -> None:
-    with path.open("x", encoding="ascii", newline="\n") as stream:
-        stream.writelines(pieces)
-        stream.write(end)
 
 
 def _member(report: Path, name: str) -> Path:

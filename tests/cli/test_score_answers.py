@@ -40,14 +40,14 @@ def test_records_show_counts_under_shares(score, capsys):
 
     shown = capsys.readouterr().out
     assert "2 rows scored into out" in shown
-    assert "whole record accuracy        0.5000  1/2  (primary)" in shown
+    assert "whole record accuracy            0.5000  1/2  (primary)" in shown
 
 
 def test_labels_show_their_metrics(score, capsys):
     assert score("classification", "--metric", "macro_f1") == EXIT_DONE
 
     shown = capsys.readouterr().out
-    assert "macro f1                     1.0000  (primary)" in shown
+    assert "macro f1                         1.0000  (primary)" in shown
 
 
 @pytest.mark.parametrize("contract", ["json-records", "classification"])

@@ -100,7 +100,7 @@ def test_data_set_may_have_another_name(report, tmp_path, capsys):
     status = main(words(dataset, report, tmp_path / "out", "--dataset-name", "mine"))
 
     assert status == 0
-    assert "score            1.0000" in capsys.readouterr().out
+    assert f"  {'score':32} 1.0000  (primary)" in capsys.readouterr().out
 
 
 def test_text_tells_what_was_left_out(report, tmp_path, capsys):
@@ -114,9 +114,9 @@ def test_text_tells_what_was_left_out(report, tmp_path, capsys):
     assert main(words(dataset, report, tmp_path / "out")) == 0
 
     told = capsys.readouterr().out
-    assert "unanswered       1: 1 not_completed" in told
-    assert "calls skipped    1 arguments_not_json" in told
-    assert "lines skipped    1 line_not_json" in told
+    assert f"  {'unanswered':32} 1: 1 not_completed" in told
+    assert f"  {'calls skipped':32} 1 arguments_not_json" in told
+    assert f"  {'lines skipped':32} 1 line_not_json" in told
     assert "no headline: turns_missing" in told
 
 
