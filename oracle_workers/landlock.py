@@ -6,7 +6,6 @@ refused as well, from ABI 6 signals and abstract sockets reach no process outsid
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import struct
@@ -77,7 +76,7 @@ class FileRules:
         self._attributes = struct.pack("=QQQ", handled, network, scope)[:size]
         self._folder_rights = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
         self._targets: list[int] = []
-        self._rules: list[tuple[int, Any]] = []
+        self._rules: list[tuple[int, bytes]] = []
         self.applied = {"abi": version, "tcp": bool(network), "scope": bool(scope)}
         try:
             for path in readable:
@@ -87,7 +86,7 @@ class FileRules:
         except OSError as error:
             raise LandlockError(str(error)) from None
         for port in tcp_ports if network else ():
-            rule = ctypes.create_string_buffer(struct.pack("=QQ", _NET_CONNECT, port))
+            rule = struct.pack("=QQ", _NET_CONNECT, port)
             self._rules.append((_RULE_NET_PORT, rule))
 
     def restrict(self, writable: str | None) -> dict[str, Any]:
@@ -138,15 +137,16 @@ def restrict(
         rules.close()
 
 
-def _apply(attributes: bytes, rules: list[tuple[int, Any]]) -> None:
-    ruleset = syscalls.call("landlock_create_ruleset", attributes, len(attributes), 0)
+def _apply(attributes: bytes, rules: list[tuple[int, bytes]]) -> None:
+    call = syscalls.call_quickly
+    ruleset = call("landlock_create_ruleset", attributes, len(attributes), 0)
     try:
         for kind, rule in rules:
-            syscalls.call("landlock_add_rule", ruleset, kind, rule, 0)
-        syscalls.call("landlock_restrict_self", ruleset, 0)
+            call("landlock_add_rule", ruleset, kind, rule, 0)
+        call("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _beneath(rights: int, target: int) -> Any:
-    return ctypes.create_string_buffer(struct.pack("=Qi", rights, target))
+def _beneath(rights: int, target: int) -> bytes:
+    return struct.pack("=Qi", rights, target)

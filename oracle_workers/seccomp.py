@@ -160,14 +160,13 @@ class CallFilter:
         """Assemble it; raise SeccompError where call numbers are not known."""
         code = program(denied)
         self._code = ctypes.create_string_buffer(code, len(code))
-        self._program = _Program(len(code) // 8, ctypes.addressof(self._code))
-        self._address = ctypes.addressof(self._program)
+        self._program = bytes(_Program(len(code) // 8, ctypes.addressof(self._code)))
         self.applied = {"denied": len(denied), "sockets": "none"}
 
     def install(self) -> dict[str, Any]:
         """Refuse the calls in this process and all it forks; raise SeccompError."""
         try:
-            syscalls.prctl(syscalls.PR_SET_SECCOMP, _MODE_FILTER, self._address)
+            syscalls.prctl_quickly(syscalls.PR_SET_SECCOMP, _MODE_FILTER, self._program)
         except OSError as error:
             raise SeccompError(str(error)) from None
         return self.applied

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -214,15 +215,14 @@ _NUMBERS: dict[str, dict[str, int]] = {
 }
 AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
+_CAPABILITY_VERSION = 0x20080522
+_CLOSE_RANGE = _SHARED_NUMBERS["close_range"]
 MACHINE = os.uname().machine
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_CLOSE_RANGE = _SHARED_NUMBERS["close_range"]
-# Declared arguments are converted without an object of Python for each.
-raw_prctl = _LIBC.prctl
-"""Takes an option and exactly four unsigned longs; returns -1 where it fails."""
-raw_prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
-_close_range = _LIBC["syscall"]
-_close_range.argtypes = (ctypes.c_long, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint)
+# Without declared types and without a kept error number, a first call in a new fork
+# writes to a quarter of the pages.
+_quick_call = ctypes.CDLL(None)["syscall"]
+_quick_prctl = ctypes.CDLL(None)["prctl"]
 
 
 def known_machine() -> bool:
@@ -251,19 +251,33 @@ def call(name: str, *arguments: object) -> int:
     ]
     result = int(_LIBC.syscall(ctypes.c_long(found), *converted))
     if result == -1:
-        raise error_of(name)
+        raise _error(name)
     return result
+
+
+def call_quickly(name: str, *arguments: int | bytes | ctypes.Array[Any]) -> int:
+    """Make a system call with integers below 2**31 and pointers; raise OSError.
+
+    For what a fork does first. A call that fails is made a second time, by `call`.
+    """
+    result: int = _quick_call(number(name), *arguments)
+    return result if result != -1 else call(name, *arguments)
 
 
 def prctl(option: int, *arguments: int) -> None:
     """Call prctl with up to four unsigned longs; raise OSError."""
-    first, second, third, fourth = (*arguments, 0, 0, 0, 0)[:4]
-    if raw_prctl(option, first, second, third, fourth) == -1:
-        raise error_of(f"prctl {option}")
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    if _LIBC.prctl(option, *(ctypes.c_ulong(item) for item in padded)) == -1:
+        raise _error(f"prctl {option}")
 
 
-def error_of(name: str) -> OSError:
-    """Return the error of the call that just failed, with its name."""
+def prctl_quickly(option: int, first: int, second: int | bytes = 0) -> None:
+    """Call prctl with integers below 2**31, or with a pointer; raise OSError."""
+    if _quick_prctl(option, first, second, 0, 0) == -1:
+        raise OSError(f"prctl {option} was refused")
+
+
+def _error(name: str) -> OSError:
     code = ctypes.get_errno()
     return OSError(code, f"{name}: {os.strerror(code)}")
 
@@ -287,7 +301,7 @@ def gaps(keep: set[int]) -> list[tuple[int, int]]:
 
 def close_range(first: int, last: int) -> None:
     """Close a range of descriptors, both ends included."""
-    if _close_range(_CLOSE_RANGE, first, last, 0) == -1:
+    if _quick_call(_CLOSE_RANGE, first, last, 0) == -1:
         os.closerange(first, min(last + 1, 1 << 16))
 
 
@@ -318,12 +332,13 @@ def bound_capabilities(keep: int = 0) -> None:
 
 def give_up_capabilities(keep: int = 0) -> None:
     """Stop holding every capability outside the bit mask `keep`."""
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     sets = (ctypes.c_uint32 * 6)()
-    call("capget", header, sets)
+    if keep:
+        call("capget", header, sets)
     for half in range(2):
         mask = keep >> 32 * half & 0xFFFFFFFF
         sets[3 * half] &= mask
         sets[3 * half + 1] &= mask
         sets[3 * half + 2] = 0
-    call("capset", header, sets)
+    call_quickly("capset", header, sets)
