@@ -41,8 +41,13 @@ from harness.engines.protocol import (
 from harness.engines.runtime_versions import operating_system, runtime_versions
 from harness.engines.torch_checkpoint import TorchSettings, verified_files
 from harness.engines.torch_loading import load_model
-from harness.engines.torch_model import MemoryExhaustedError, Tokens, TorchModel
-from harness.engines.torch_readback import applied_decoding
+from harness.engines.torch_model import (
+    Effective,
+    MemoryExhaustedError,
+    Tokens,
+    TorchModel,
+)
+from harness.engines.torch_readback import applied_decoding, other_processors
 from harness.errors import EngineError
 
 _T = TypeVar("_T")
@@ -66,7 +71,7 @@ class TorchLocal:
         self.checkpoint_sha256: Mapping[str, str] = {}
         """Every file that may have been loaded, once the engine is entered."""
         self._model: TorchModel | None = None
-        self._applied: Mapping[str, Json] = applied_decoding(None, None)
+        self._last: tuple[Effective | None, int | None] = (None, None)
         self._observed: Mapping[str, Json] = {"device": UNKNOWN}
         # Work of the model is never done by two threads at once.
         self._one_at_a_time = anyio.CapacityLimiter(1)
@@ -107,7 +112,7 @@ class TorchLocal:
         trace: TracebackType | None,
     ) -> None:
         if self._model is not None:
-            self._applied = self.applied()
+            self._last = self._seen()
             self._model.release()
             self._model = None
 
@@ -223,9 +228,7 @@ class TorchLocal:
 
     def applied(self) -> Mapping[str, Json]:
         """Return what `generate` used, seen from inside; `UNKNOWN` before it ran."""
-        if self._model is None:
-            return self._applied
-        return applied_decoding(self._model.effective, self._model.seed)
+        return applied_decoding(*self._seen())
 
     def conditions(self) -> Mapping[str, Json]:
         """Return library, versions and what was read off the loaded model."""
@@ -236,7 +239,14 @@ class TorchLocal:
             "os": operating_system(),
             "versions": runtime_versions(),
             **self._observed,
+            "other_processors": other_processors(self._seen()[0]),
         }
+
+    def _seen(self) -> tuple[Effective | None, int | None]:
+        """Return what the newest `generate` used, and the seed that was given."""
+        if self._model is None:
+            return self._last
+        return self._model.effective, self._model.seed
 
     async def measure(
         self, rows: Sequence[PromptRow], decoding: Decoding

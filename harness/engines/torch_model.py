@@ -74,8 +74,7 @@ class TorchModel:
 
     def _prompt_text(self, row: PromptRow) -> str:
         if not self.settings.chat_template:
-            (message,) = row.messages
-            return message["content"]
+            return plain_prompt(row)
         text: str = self.tokenizer.apply_chat_template(
             [dict(message) for message in row.messages],
             add_generation_prompt=True,
@@ -277,6 +276,20 @@ class TorchModel:
             "chat_template_sha256": sha256(template.encode()).hexdigest(),
             "chat_template_reads_clock": _CLOCK_IN_TEMPLATE in template,
         }
+
+
+def plain_prompt(row: PromptRow) -> str:
+    """Return the content of a row's only message; raise EngineError."""
+    if len(row.messages) != 1:
+        raise EngineError(
+            "eval_engine_failed",
+            "without a chat template a prompt is one message, as it stands",
+            where=row.row_id,
+            expected="a user message and nothing else",
+            actual=", ".join(message["role"] for message in row.messages),
+            recovery="set prompt.system: null, or chat_template: true",
+        )
+    return row.messages[0]["content"]
 
 
 def _type_names(types: Any) -> str:

@@ -25,7 +25,7 @@ _EXPECTED: Final = frozenset(processor for processor, _ in _PROCESSORS.values())
 
 
 def applied_decoding(effective: Effective | None, seed: int | None) -> dict[str, Json]:
-    """Return every setting of a decoding as applied, and processors beyond them.
+    """Return every setting of a decoding as applied.
 
     `seed` is what the library's generator was seeded with; None: it was not.
     """
@@ -46,5 +46,11 @@ def applied_decoding(effective: Effective | None, seed: int | None) -> dict[str,
     for setting, (processor, neutral) in _PROCESSORS.items():
         present = processor in effective.processors
         applied[setting] = config.get(setting) if present else neutral
-    other = [each for each in effective.processors if each not in _EXPECTED]
-    return {**applied, "other_processors": list(other)}
+    return applied
+
+
+def other_processors(effective: Effective | None) -> Json:
+    """Return what changed logits beyond the settings of a decoding."""
+    if effective is None:
+        return UNKNOWN
+    return [each for each in effective.processors if each not in _EXPECTED]

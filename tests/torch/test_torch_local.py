@@ -172,8 +172,8 @@ def test_applied_is_read_back_from_what_generate_used(checkpoint):
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.25,
         "no_repeat_ngram_size": 0,
-        "other_processors": [],
     }
+    assert engine.conditions()["other_processors"] == []
 
 
 @pytest.mark.parametrize(
@@ -225,6 +225,13 @@ def test_a_plain_prompt_is_taken_as_it_stands(checkpoint):
 
     tokens = AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"]
     assert found["a"].prompt_tokens == len(tokens)
+
+
+def test_a_plain_prompt_has_no_system_message(checkpoint):
+    asked = row("a", "What?", system="You answer in JSON.")
+
+    with pytest.raises(EngineError, match="system, user"):
+        torch_answers(checkpoint, [asked], chat_template=False)
 
 
 def test_conditions_name_versions_device_types_and_template(checkpoint):

@@ -97,3 +97,38 @@ def reference(folder: Path, messages, max_tokens: int):
             if tokens[-1] == tokenizer.eos_token_id:
                 break
     return tokens[prompt:]
+
+
+def train(folder: Path, pairs, output: Path, *, steps: int = 60) -> Path:
+    """Write a copy of a checkpoint that has learned to answer messages with a text."""
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32
+    )
+    examples = [_example(tokenizer, *pair) for pair in pairs]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(steps):
+        for tokens, labels in examples:
+            model(input_ids=tokens, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(output)
+    tokenizer.save_pretrained(output)
+    return output
+
+
+def _example(tokenizer, messages, answer):
+    """Tokens of prompt and answer, and labels that leave the prompt out."""
+    import torch
+
+    prompt = tokenizer.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True
+    )
+    asked = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+    answered = tokenizer(answer, add_special_tokens=False)["input_ids"]
+    tokens = [*asked, *answered, tokenizer.eos_token_id]
+    labels = [-100] * len(asked) + tokens[len(asked) :]
+    return torch.tensor([tokens]), torch.tensor([labels])
