@@ -105,13 +105,18 @@ class Channel:
         self._to_send = memoryview(frame(request))
         self._send()
 
-    def seen_late(self) -> bytes | None:
-        """Return the next frame's payload if it has come whole, without waiting."""
-        self._collect()
+    def read_already(self) -> bytes | None:
+        """Return the next frame's payload if it came with an earlier one."""
         try:
             return self._take_frame()
         except OversizeError:
+            # `receive` will say so.
             return None
+
+    def seen_late(self) -> bytes | None:
+        """Return the next frame's payload if it has come whole, without waiting."""
+        self._collect()
+        return self.read_already()
 
     async def receive(self) -> bytes:
         """Return the next frame's payload."""

@@ -9,6 +9,7 @@ outside; they are the host's, applied before the pack was imported.
 from __future__ import annotations
 
 import os
+import re
 import resource
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from typing import Final
 from harness.canonical import Json
 from harness.oracle.contracts import IsolationLevel, WorkerLimits
 
-_FIELDS: Final = ("NoNewPrivs", "Seccomp", "CapEff", "NSpid")
+_FIELDS: Final = re.compile(r"^(NoNewPrivs|Seccomp|CapEff|NSpid):(.*)$", re.MULTILINE)
 _FILTERED: Final = "2"
 _READS_PAST_FILE_RIGHTS: Final = 0b110
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: root keeps its usual reach over files."""
@@ -32,8 +33,7 @@ def observe(pid: int) -> dict[str, Json]:
         memory_bytes = resource.prlimit(pid, resource.RLIMIT_AS)[0]
     except (OSError, ValueError):
         return {}
-    lines = (line.partition(":") for line in text.splitlines())
-    found = {name: value.split() for name, _, value in lines if name in _FIELDS}
+    found = {name: value.split() for name, value in _FIELDS.findall(text)}
     if found.keys() < {"NoNewPrivs", "CapEff"}:
         return {}
     return {

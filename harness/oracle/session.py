@@ -2,7 +2,7 @@
 
 Every exchange waits until its own deadline or the episode's, whichever is nearer.
 A fault, a cancellation or `close` ends the session: all processes that the worker
-started are killed, its folder is removed, and nothing can be asked of it again.
+started are killed, its folder is given up, and nothing can be asked of it again.
 
 What is certain to be asked can be sent ahead (`foresee_call`, `foresee_end`): the
 worker then answers one request after the other until the first fault, and each is
@@ -23,7 +23,6 @@ from typing import Final, Protocol
 import anyio
 
 from harness.canonical import Json, canonical_bytes, is_content_hash
-from harness.oracle import folders
 from harness.oracle.channel import Channel, ChannelEndedError, OversizeError
 from harness.oracle.contracts import (
     AssertionReply,
@@ -43,6 +42,7 @@ from harness.oracle.exchanges import (
     value_of,
 )
 from harness.oracle.observed import differences, observe
+from harness.oracle.worker_folders import LentFolder
 from oracle_workers.frames import STOPPED
 from oracle_workers.processes import DoomedTree
 
@@ -78,7 +78,7 @@ class OracleSession:
         host: HostView,
         number: int,
         channel: Channel,
-        folder: Path,
+        folder: LentFolder,
         deadlines: WorkerDeadlines,
         deadline: float,
         forget: Callable[[OracleSession], None],
@@ -86,7 +86,7 @@ class OracleSession:
         self._host = host
         self._number = number
         self.channel = channel
-        self.folder = folder
+        self._folder = folder
         self._deadlines = deadlines
         self.deadline = deadline
         """The episode's, on anyio's clock."""
@@ -245,6 +245,11 @@ class OracleSession:
         return self._ended is not None
 
     @property
+    def folder(self) -> Path:
+        """The one folder that the worker may write."""
+        return self._folder.path
+
+    @property
     def pid(self) -> int:
         """The worker's process id in this process's namespace."""
         return self.channel.pid
@@ -294,6 +299,8 @@ class OracleSession:
                 + ("" if request is None else "; nothing was sent"),
                 sent=request is None,
             )
+        if request is None and (answer := self.channel.read_already()) is not None:
+            return answer
         own = now + self._deadlines.of(operation)
         nearer = "operation" if own <= self.deadline else "episode"
         with anyio.CancelScope(deadline=min(own, self.deadline)) as scope:
@@ -345,10 +352,11 @@ class OracleSession:
             }
         with anyio.CancelScope(shield=True):
             await self._part()
-            killed = await self._kill_tree()
+            killed, all_gone = await self._kill_tree()
             self._ended["processes_killed"] = killed
             self.channel.close()
-            await folders.remove(self.folder)
+            is_clean = how == "closed" and killed == 0 and all_gone
+            await self._folder.give_back(may_be_lent=is_clean)
         self._forget(self)
 
     async def _part(self) -> None:
@@ -359,20 +367,23 @@ class OracleSession:
         with anyio.move_on_after(self.parting_s):
             await anyio.wait_readable(handle)
 
-    async def _kill_tree(self) -> int:
-        """Kill the worker and all below it; return how many were below."""
+    async def _kill_tree(self) -> tuple[int, bool]:
+        """Kill the worker and all below it.
+
+        Returns how many were below, and whether all of them are known to be gone.
+        """
         handle = self.channel.handle
         if handle is None:
-            return 0
+            return 0, False
         below = 0
-        with anyio.move_on_after(_KILL_PATIENCE_S):
+        with anyio.move_on_after(_KILL_PATIENCE_S) as patience:
             tree = DoomedTree(self.channel.pid, handle)
             while handles := tree.strike():
                 below += len(handles)
                 await _wait_and_close(handles)
             tree.finish()
             await anyio.wait_readable(handle)
-        return below
+        return below, not patience.cancelled_caught
 
 
 async def _wait_and_close(handles: list[int]) -> None:
