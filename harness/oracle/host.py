@@ -31,6 +31,7 @@ from harness.oracle.contracts import (
 from harness.oracle.keeper import Keeper, KeeperGoneError
 from harness.oracle.residents import PackResident, Resident
 from harness.oracle.session import OracleSession
+from harness.oracle.worker_folders import WorkerFolders
 
 MAX_STARTS = 4
 """How often one host is started in its life, the first time included."""
@@ -57,8 +58,8 @@ class OracleHost:
         self._limits = limits or WorkerLimits()
         self._scratch_parent = scratch
         self._root: folders.Root | None = None
-        self._scratch: Path | None = None
-        """The part of the root that the present start may write."""
+        self._folders: WorkerFolders | None = None
+        """In the part of the root that the present start may write."""
         self._keeper: Keeper | None = None
         self._lock = anyio.Lock()
         self._numbers = itertools.count()
@@ -152,12 +153,12 @@ class OracleHost:
         return await self._keeper.exit_status_of(number)
 
     def _make_session(self, number: int, deadline: float) -> OracleSession:
-        assert self._scratch is not None  # noqa: S101 - a living keeper implies it
+        assert self._folders is not None  # noqa: S101 - a living keeper implies it
         session = OracleSession(
             self,
             number,
             Channel(cap=self._limits.output_bytes),
-            folders.make(self._scratch, f"session-{number}"),
+            self._folders.lend(),
             self._deadlines,
             deadline,
             self._sessions.discard,
@@ -201,8 +202,9 @@ class OracleHost:
         with leash_end, door_end:
             self._keeper = Keeper(leash, door)
             self._keeper.spawn(leash_end, door_end)
-        self._scratch = folders.make(self._root.path, f"host-{self.starts}")
-        self._keeper.configure(canonical_bytes(self._config(self._scratch)))
+        scratch = folders.make(self._root.path, f"host-{self.starts}")
+        self._folders = WorkerFolders(scratch)
+        self._keeper.configure(canonical_bytes(self._config(scratch)))
         await self._expect("contained", _START_PATIENCE_S)
         await self._expect("ready", self._deadlines.import_s)
         return self._keeper

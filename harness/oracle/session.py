@@ -15,6 +15,7 @@ So a hash that comes late still means that its call never started.
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -324,12 +325,14 @@ class OracleSession:
 
     async def _crash(self, operation: Operation) -> OracleFault:
         if not self._host.is_alive():
-            return OracleFault(operation, "session", "the pack host is gone")
+            gone = "the pack host is gone"
+            return OracleFault(operation, "session", gone, killed=True)
         status = await self._host.exit_status_of(self._number)
         how = "the worker ended or closed its protocol"
         if status is not None:
             how += f" (exit {status})" if status >= 0 else f" (signal {-status})"
-        return OracleFault(operation, "crashed", how)
+        killed = status == -signal.SIGKILL
+        return OracleFault(operation, "crashed", how, killed=killed)
 
     async def _object(self, operation: Operation, value: Json) -> dict[str, Json]:
         if isinstance(value, dict):
@@ -349,6 +352,7 @@ class OracleSession:
                 "operation": fault.operation,
                 "kind": fault.kind,
                 "detail": fault.detail,
+                "killed": fault.killed,
             }
         with anyio.CancelScope(shield=True):
             await self._part()
