@@ -9,6 +9,7 @@ into it before the first row is asked, so everything after that needs nothing el
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -209,16 +210,27 @@ class PredictFolder:
             self.record.rename(aside)
 
     def hashes(self) -> dict[str, str]:
-        """Return the content hash of every file but the record, logs of servers
-        apart."""
-        return {
-            path.relative_to(self.path).as_posix(): hash_file(path)
+        """Return the content hash of every file that belongs to the result.
+
+        Records, logs of servers and hidden files are left out.
+        """
+        names = {
+            path.relative_to(self.path).as_posix(): path
             for path in sorted(self.path.rglob("*"))
-            if path.is_file()
-            and not _SCAFFOLD.fullmatch(path.name)
-            and path.suffix != ".log"
-            and not path.name.startswith("eval_record.")
+            if path.is_file() and path.suffix != ".log"
         }
+        return {
+            name: hash_file(path)
+            for name, path in names.items()
+            if not name.startswith((".", "eval_record."))
+            and "/." not in name
+            and not _SCAFFOLD.fullmatch(path.name)
+        }
+
+    def clear_unfinished_scores(self) -> None:
+        """Remove what a killed process left of scores that it had not finished."""
+        for left in self.file(SCORES_FOLDER).glob(".*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def torn_tails(self) -> dict[str, int]:
         """Return the torn ends of logs that were set aside here, sizes in bytes."""

@@ -65,6 +65,7 @@ def predict(
         if state is PredictState.FAILED:
             folder.put_failed_record_aside()
         _freeze(plan, folder)
+        folder.clear_unfinished_scores()
         try:
             results = _collect_and_write(plan, folder, questions, watch)
             record = completed_record(plan, folder, results)

@@ -172,7 +172,7 @@ class Workspace:
     def lines(self, subject="candidate"):
         """The predictions of a subject, decoded."""
         path = PredictFolder(self.output).predictions(subject)
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 def asked(received):
