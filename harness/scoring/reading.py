@@ -18,6 +18,7 @@ from harness.conversation.turn_matcher import TurnMatcher
 from harness.evidence.episode import Episode, ExecutionEvidence, ObservedTurn
 from harness.json_schema import ToolCatalog, compile_tools
 from harness.scoring.booking import Booking, book
+from harness.scoring.courses import Courses
 
 TurnState = Literal["answered", "malformed", "unanswered", "unasked"]
 """`malformed`: a message came and is broken; `unanswered`: asked, no usable message."""
@@ -33,6 +34,7 @@ class ScorableTask:
     """None where the task has no executable part."""
     catalog: ToolCatalog
     matcher: TurnMatcher = field(compare=False, repr=False)
+    courses: Courses = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, spec: TaskSpec) -> ScorableTask:
@@ -44,6 +46,7 @@ class ScorableTask:
             None if spec.executable is None else spec.identity_hash(),
             catalog,
             TurnMatcher(spec.script, catalog),
+            Courses(),
         )
 
 

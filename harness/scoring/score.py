@@ -7,11 +7,13 @@ through the same function; a trace episode has no execution evidence.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, get_args
 
 from harness.conversation.task import ScoringPolicy, TaskSpec
 from harness.evidence.episode import Episode, ObservedTurn
 from harness.scoring.consistency import check_evidence, check_identities
+from harness.scoring.courses import course_of
 from harness.scoring.executable import SUCCEEDED, executable_gates
 from harness.scoring.failures import failure_records
 from harness.scoring.metrics import executable_metrics, trace_metrics
@@ -54,9 +56,21 @@ def score_episode(
         task = ScorableTask.of(task)
     _check_policy(episode, task, policy)
     check_identities(episode, task, plan_identity)
-    reading = read_episode(episode, task, policy)
-    check_evidence(reading)
-    return _score(reading, eval_config_hash, scoring_policy_hash)
+
+    def judge() -> TaskScore:
+        reading = read_episode(episode, task, policy)
+        check_evidence(reading)
+        return _score(reading, eval_config_hash, scoring_policy_hash)
+
+    if episode.execution is not None:
+        return judge()
+    rules = (policy, eval_config_hash, scoring_policy_hash)
+    course = (rules, course_of(episode, task.spec.script))
+    score = task.courses.score(course, judge)
+    episode_hash = episode.identity_hash()
+    if (score.trial, score.episode_hash) == (episode.trial, episode_hash):
+        return score
+    return replace(score, trial=episode.trial, episode_hash=episode_hash)
 
 
 def _check_policy(episode: Episode, task: ScorableTask, policy: ScoringPolicy) -> None:
