@@ -23,9 +23,7 @@ class Credential:
     __slots__ = ("__secret",)
 
     def __init__(self, api_key: str | None) -> None:
-        if api_key is not None and not (
-            api_key and api_key.isascii() and api_key.isprintable()
-        ):
+        if api_key is not None and not is_sendable(api_key):
             raise CandidateError(
                 "eval_candidate_credentials_missing",
                 "the API key cannot be sent in a header",
@@ -64,6 +62,11 @@ class Credential:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a credential is never copied or written")
+
+
+def is_sendable(api_key: str) -> bool:
+    """Tell whether a key can stand in a header: printable ASCII, and not empty."""
+    return bool(api_key) and api_key.isascii() and api_key.isprintable()
 
 
 def _plain(found: re.Match[bytes]) -> bytes:

@@ -53,6 +53,7 @@ class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
         value: Json = None,
         value_type: str | None = None,
         sent: bool = True,
+        killed: bool = False,
     ) -> None:
         self.operation = operation
         self.kind = kind
@@ -63,6 +64,8 @@ class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
         """Its type tag; the Python type's name where it has no JSON form."""
         self.sent = sent
         """False where the worker certainly never got the request."""
+        self.killed = killed
+        """Whether signal 9 from elsewhere ended the worker, or its host is gone."""
         super().__init__(f"{operation} {kind}: {detail}")
 
 
