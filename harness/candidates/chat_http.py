@@ -159,7 +159,7 @@ class ChatHttpCandidate:
         observed_at = self._now()
         started = anyio.current_time()
         try:
-            delivery = await self._mailbox.post(request.body)
+            delivery = await self._mailbox.post(request.body, request.headers)
         except anyio.get_cancelled_exc_class():
             cause: CallStatus = "timeout" if scope.cancel_called else "cancelled"
             attempt, progress.last = interrupted_attempt(

@@ -7,7 +7,7 @@ Content codings are undone here for both, since a cut stream has to be an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import httpx
 
@@ -74,20 +74,22 @@ class Mailbox:
         """Close the transport."""
         await self._transport.aclose()
 
-    async def post(self, body: bytes) -> Delivered | Undelivered:
-        """Send one body; the caller sets the deadline."""
+    async def post(
+        self, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Delivered | Undelivered:
+        """Send one body with `more` headers; the caller sets the deadline."""
         status: int | None = None
         parts: list[bytes] = []
         raw_headers: Iterable[tuple[bytes, bytes]]
         try:
             if isinstance(self._transport, HttpTransport):
                 # httpx's own request and response cost as much as the exchange.
-                found = await self._transport.send(self._origin, self._wire(body))
+                found = await self._transport.send(self._origin, self._wire(body, more))
                 status, raw_headers = found.status, found.headers
                 parts.append(found.body)
             else:
                 response = await self._transport.handle_async_request(
-                    self._request(body)
+                    self._request(body, more)
                 )
                 status, raw_headers = response.status_code, response.headers.raw
                 await _read(response, parts)
@@ -105,21 +107,25 @@ class Mailbox:
             return Undelivered(self._fault(error), status, b"".join(parts))
         return Delivered(status, headers, content)
 
-    def _last_headers(self, body: bytes) -> list[tuple[bytes, bytes]]:
+    def _last_headers(
+        self, body: bytes, more: Sequence[tuple[bytes, bytes]]
+    ) -> list[tuple[bytes, bytes]]:
         length = (b"content-length", b"%d" % len(body))
-        return [*self._credential.headers(), length]
+        return [*more, *self._credential.headers(), length]
 
-    def _wire(self, body: bytes) -> bytes:
+    def _wire(self, body: bytes, more: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the bytes of a request."""
-        lines = [b"%b: %b\r\n" % header for header in self._last_headers(body)]
+        lines = [b"%b: %b\r\n" % header for header in self._last_headers(body, more)]
         return b"".join((self._head, *lines, b"\r\n", body))
 
-    def _request(self, body: bytes) -> httpx.Request:
+    def _request(
+        self, body: bytes, more: Sequence[tuple[bytes, bytes]]
+    ) -> httpx.Request:
         """Return the same request for a transport of the user's."""
         return httpx.Request(
             "POST",
             self._url,
-            headers=[*self._headers, *self._last_headers(body)],
+            headers=[*self._headers, *self._last_headers(body, more)],
             stream=httpx.ByteStream(body),
         )
 

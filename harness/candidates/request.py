@@ -80,6 +80,8 @@ class PreparedRequest:
     turn_index: int
     head_bytes: bytes
     """The hashed payload as canonical JSON: its hash is `request_hash`."""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers of this request alone; the head states them."""
 
     @property
     def head(self) -> dict[str, Json]:
@@ -167,34 +169,62 @@ class RequestWriter:
         return b"%b[%b]%b" % (before, b",".join(texts), after)
 
     def _identified(self, turn_index: int, body: bytes) -> PreparedRequest:
-        endpoint = self._endpoint
-        body_hash = hash_bytes(body)
-        request_id = f"{endpoint.alias}:{self._task_id}:{self._trial}:{turn_index}"
-        head: dict[str, Json] = {
-            "schema_version": CANDIDATE_VERSION,
-            "request_id": request_id,
-            "candidate_alias": endpoint.alias,
-            "canonical_model_identity": endpoint.canonical_id,
-            "task_id": self._task_id,
-            "trial": self._trial,
-            "turn_index": turn_index,
-            "provider": endpoint.provider,
-            "provider_api_version": endpoint.provider_api_version,
-            "base_url": endpoint.base_url,
-            "model": endpoint.model,
-            "request_body_hash": body_hash,
-        }
-        head_bytes = canonical_bytes(head)
-        return PreparedRequest(
-            request_id=request_id,
-            request_hash=hash_bytes(head_bytes),
-            body_hash=body_hash,
-            body=body,
+        return identified_request(
+            self._endpoint,
             task_id=self._task_id,
             trial=self._trial,
             turn_index=turn_index,
-            head_bytes=head_bytes,
+            body=body,
         )
+
+
+def identified_request(
+    endpoint: Endpoint,
+    *,
+    task_id: str,
+    trial: int,
+    turn_index: int,
+    body: bytes,
+    routing: tuple[str, str] | None = None,
+) -> PreparedRequest:
+    """Give an encoded body its identity.
+
+    `routing` is a header, name and value in ASCII, that goes with this request alone;
+    the identity covers it.
+    """
+    body_hash = hash_bytes(body)
+    request_id = f"{endpoint.alias}:{task_id}:{trial}:{turn_index}"
+    head: dict[str, Json] = {
+        "schema_version": CANDIDATE_VERSION,
+        "request_id": request_id,
+        "candidate_alias": endpoint.alias,
+        "canonical_model_identity": endpoint.canonical_id,
+        "task_id": task_id,
+        "trial": trial,
+        "turn_index": turn_index,
+        "provider": endpoint.provider,
+        "provider_api_version": endpoint.provider_api_version,
+        "base_url": endpoint.base_url,
+        "model": endpoint.model,
+        "request_body_hash": body_hash,
+    }
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if routing is not None:
+        name, value = routing
+        head["routing_header"] = {"name": name, "value": value}
+        headers = ((name.encode("ascii"), value.encode("ascii")),)
+    head_bytes = canonical_bytes(head)
+    return PreparedRequest(
+        request_id=request_id,
+        request_hash=hash_bytes(head_bytes),
+        body_hash=body_hash,
+        body=body,
+        task_id=task_id,
+        trial=trial,
+        turn_index=turn_index,
+        head_bytes=head_bytes,
+        headers=headers,
+    )
 
 
 def around_messages(
@@ -204,7 +234,7 @@ def around_messages(
 
     Raises CandidateError for a provider extension that is not allowed.
     """
-    fields = {**_fields_of(endpoint), "messages": None, "tools": list(tools)}
+    fields = {**inference_fields(endpoint), "messages": None, "tools": list(tools)}
     first = {name: fields[name] for name in sorted(fields) if name <= "messages"}
     last = {name: value for name, value in fields.items() if name not in first}
     before = canonical_bytes(first).removesuffix(b"null}")
@@ -256,7 +286,11 @@ def _refused_extension(
     )
 
 
-def _fields_of(endpoint: Endpoint) -> dict[str, Json]:
+def inference_fields(endpoint: Endpoint) -> dict[str, Json]:
+    """Return the body's fields that the endpoint's section states.
+
+    Raises CandidateError for a provider extension that is not allowed.
+    """
     inference = endpoint.inference
     fields: dict[str, Json] = {
         **checked_extensions(endpoint),

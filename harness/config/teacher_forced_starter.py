@@ -28,13 +28,9 @@ _NOTES: Final[dict[YamlPath, str]] = {
     ("asking", "routing_header"): "Carries the conversation's id; null sends none.",
     ("asking", "on_failed_turn"): "continue, or abort_conversation as the original.",
     ("asking", "row_overrides"): "Let a row's sampling fields replace the candidate's.",
-    ("limits", "candidate_timeout_s"): "One turn with all its attempts.",
     ("limits", "max_parallel_conversations"): "Each has one turn in flight.",
-    ("limits", "max_stops"): "Give up after more failed turns.",
-    ("candidates",): "The one model under test.",
+    ("candidates",): "Exactly one here.",
     ("candidates", 0, "echo_reasoning"): "Here: of the recorded answers.",
-    ("publication", "max_stop_share"): "Above this share of unanswered turns there is "
-    "no score.",
 }
 
 

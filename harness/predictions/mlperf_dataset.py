@@ -42,19 +42,38 @@ def read_dataset(path: Path) -> Recorded:
 
     Raises ScoringError (`eval_predictions_invalid`) with what is wrong with its rows.
     """
+    recorded = Recorded()
+    for source_id, rows in read_conversations(path):
+        recorded.add_conversation(source_id, rows)
+    recorded.sort()
+    return recorded
+
+
+def read_conversations(path: Path) -> Iterator[tuple[str, list[Row]]]:
+    """Yield every sound conversation with its rows, sorted by turn.
+
+    Raises as `read_dataset`, at the end of the file or after a page of violations; what
+    was yielded before counts for nothing then.
+    """
     reader = _Reader(path)
     for name, rows in groupby(
         reader.placed_rows(), key=lambda placed: conversation_id_of(placed.row)
     ):
-        reader.take(str(name), list(rows))
+        ordered = reader.take(str(name), list(rows))
+        if ordered is not None:
+            yield str(name), ordered
         if len(reader.problems) >= _SHOWN:
             break
     if not reader.has_content and not reader.problems:
         reader.refuse(0, "no row has a content field")
     if reader.problems:
         raise ScoringError.from_violations(tuple(reader.problems[:_SHOWN]))
-    reader.recorded.sort()
-    return reader.recorded
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file is Parquet, by its first bytes."""
+    with path.open("rb") as stream:
+        return stream.read(len(_PARQUET)) == _PARQUET
 
 
 @dataclass(slots=True)
@@ -62,7 +81,6 @@ class _Reader:
     """Checks conversations one after the other."""
 
     path: Path
-    recorded: Recorded = field(default_factory=Recorded)
     problems: list[Violation] = field(default_factory=list)
     has_content: bool = False
     _seen: set[str] = field(default_factory=set)
@@ -84,8 +102,8 @@ class _Reader:
                 if len(self.problems) >= _SHOWN:
                     return
 
-    def take(self, source_id: str, rows: list[_Numbered]) -> None:
-        """Check one conversation and keep its expected turns."""
+    def take(self, source_id: str, rows: list[_Numbered]) -> list[Row] | None:
+        """Check one conversation; return its rows by turn where it is sound."""
         if source_id in self._seen:
             self.refuse(rows[0].number, f"rows of {source_id} are not contiguous")
         self._seen.add(source_id)
@@ -95,16 +113,14 @@ class _Reader:
         found = list(conversation_problems(ordered))
         for index, problem in found:
             self.refuse(rows[index].number, problem)
-        if not found:
-            self.recorded.add_conversation(source_id, ordered)
+        return None if found else ordered
 
 
 def _rows(path: Path) -> Iterator[_Numbered]:
+    if is_parquet(path):
+        yield from _table_rows(path)
+        return
     with path.open("rb") as stream:
-        if stream.read(len(_PARQUET)) == _PARQUET:
-            yield from _table_rows(path)
-            return
-        stream.seek(0)
         for number, line in enumerate(stream, 1):
             if line.strip():
                 yield _Numbered(number, _line_row(path, number, line))

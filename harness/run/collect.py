@@ -15,20 +15,18 @@ from functools import partial
 
 import anyio
 
-from harness.candidates.candidate import Candidate
-from harness.candidates.recovery import recovered_outcome
-from harness.candidates.request import Endpoint, PreparedRequest
-from harness.causes import CAUSES, Cause, Owner, episode_cause, is_non_candidate_stop
+from harness.candidates.request import Endpoint
+from harness.causes import Cause, Owner, episode_cause, is_non_candidate_stop
 from harness.config import EvalConfig
 from harness.conversation.driver import EpisodeRequest, drive
 from harness.conversation.execution import LiveOracle
 from harness.conversation.task import ExecutablePart
 from harness.errors import FairtrialError, StopLimitError
-from harness.evidence.candidate_log import CandidateLog, is_completion
-from harness.evidence.episode import Episode, Outcome
+from harness.evidence.episode import Episode
 from harness.evidence.episode_log import EpisodeLog
 from harness.oracle.contracts import PackHost, SessionContext
 from harness.run.keys import episode_key
+from harness.run.resuming import ResumingCandidate
 from harness.scoring.reading import ScorableTask
 
 
@@ -41,51 +39,6 @@ class Progress:
     planned: int
     stops: int
     reused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ResumingCandidate:
-    """Serves what was received before and asks only for what was not."""
-
-    live: Candidate
-    log: CandidateLog
-    echo_reasoning: bool
-    """Whether the endpoint's answers are echoed with their reasoning."""
-
-    async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
-        """Return the recorded completion, else the outcome of a live exchange."""
-        if not self.log.knows(request.request_hash):
-            return await self.live.exchange(request, deadline=deadline)
-        known = self.log.outcome_of(request.request_hash)
-        if known is not None and not _may_be_asked_again(known):
-            return known
-        received = recovered_outcome(
-            request.request_hash,
-            self.log.attempts_of(request.request_hash),
-            echo_reasoning=self.echo_reasoning,
-        )
-        if received is not None:
-            self.log.outcome(received)
-            return received
-        return await self.live.exchange(request, deadline=deadline)
-
-    def backs(self, episode: Episode) -> bool:
-        """Tell whether the log still says how every request of an episode ended.
-
-        A power cut may take the end of this log and leave the episode log whole.
-        """
-        for turn in episode.turns:
-            outcome = self.log.outcome_of(turn.request_hash)
-            if outcome is None or outcome.status != turn.call_status:
-                return False
-        return True
-
-
-def _may_be_asked_again(outcome: Outcome) -> bool:
-    if is_completion(outcome):
-        return False
-    cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
-    return cause is None or cause.retried == "request"
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ run leaves a folder that can be resumed.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -23,17 +23,10 @@ from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config import EvalConfig
-from harness.errors import (
-    CandidateError,
-    FairtrialError,
-    OracleError,
-    first_own,
-)
+from harness.errors import OracleError
 from harness.evidence.candidate_log import CandidateLog
-from harness.evidence.commit import Committer
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
-from harness.evidence.log import AppendLog
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.oracle.contracts import OracleFault, PackHost
 from harness.oracle.opening import open_host
@@ -44,9 +37,12 @@ from harness.run.authorize import (
     worker_limits,
     write_authorized,
 )
-from harness.run.collect import Collector, Progress, ResumingCandidate
+from harness.run.collect import Collector, Progress
+from harness.run.committing import while_committed
+from harness.run.credentials import api_keys
 from harness.run.publish import publish_run
 from harness.run.replay import replay_run
+from harness.run.resuming import ResumingCandidate
 from harness.scoring.aggregate import STOPS_OVER_CAP
 from harness.scoring.reading import ScorableTask
 
@@ -76,7 +72,7 @@ def evaluate(
     folder = RunFolder(config.paths.output_dir)
     if folder.enter(config.eval_config_hash, resume=resume) is FolderState.FINISHED:
         return FinishedRun(replay_run(folder.path).report, replayed=True)
-    keys = _api_keys(config)
+    keys = api_keys(config.candidates)
     folder.create()
     with folder.lock(started_at=started.isoformat()):
         authorized = pass_gates(config, folder)
@@ -87,25 +83,6 @@ def evaluate(
             folder, containment=applied, started=started, render_page=render_page
         )
     return FinishedRun(report, replayed=False)
-
-
-def _api_keys(config: EvalConfig) -> dict[str, str | None]:
-    """Read every candidate's key; raise CandidateError for one that is not set."""
-    keys: dict[str, str | None] = {}
-    for candidate in config.candidates:
-        name = candidate.api.api_key_env
-        keys[candidate.alias] = key = None if name is None else os.environ.get(name)
-        if name is not None and not key:
-            raise CandidateError(
-                "eval_candidate_credentials_missing",
-                "the environment variable with the key is not set",
-                where=f"candidates[{candidate.alias}].api.api_key_env",
-                expected=f"a key in {name}",
-                actual="unset" if key is None else "empty",
-                recovery=f"export {name}=..., or write `api_key_env: null` for an "
-                "endpoint without a key",
-            )
-    return keys
 
 
 async def _collect_all(
@@ -128,25 +105,10 @@ async def _collect_all(
         assert_plan_unchanged(authorized.plan, config, source)
         check = source.assert_stat_unchanged
         work = _Work(config, plan, log, episodes, host, keys, check, watch)
-        await _collect_committed(work, logs)
+        await while_committed(logs, partial(_candidates, work))
         if host is not None and source.pack is not None:
             await _confirm(host, source.pack)
         return {} if host is None else host.applied
-
-
-async def _collect_committed(work: _Work, logs: Sequence[AppendLog]) -> None:
-    """Collect while the logs are synced; raise what stopped the run."""
-    failure: FairtrialError | None = None
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(Committer(logs).run)
-            failure = await _candidates(work)
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as failures:
-        # A sync that failed ends the run from inside the group.
-        raise first_own(failures) from None
-    if failure is not None:
-        raise failure
 
 
 async def _oracle(
@@ -209,16 +171,12 @@ class _Work:
     watch: Watch
 
 
-async def _candidates(work: _Work) -> FairtrialError | None:
-    """Ask one candidate after the other; return what stopped the run."""
+async def _candidates(work: _Work) -> None:
+    """Ask one candidate after the other; raise what stops the run."""
     stops = 0
     for planned in work.plan.header.candidates:
         endpoint = Endpoint(**work.config.endpoint(planned.alias))
-        try:
-            stops += await _one_candidate(work, planned, endpoint, stops)
-        except FairtrialError as error:
-            return error
-    return None
+        stops += await _one_candidate(work, planned, endpoint, stops)
 
 
 async def _one_candidate(
@@ -256,7 +214,7 @@ def dry_run(config: EvalConfig) -> dict[str, Any]:
 
     Raises CandidateError where a run would miss a key, as the run itself does.
     """
-    _api_keys(config)
+    api_keys(config.candidates)
     authorized = pass_gates(config, None)
     plan, oracle = authorized.plan, authorized.source.oracle
     return {

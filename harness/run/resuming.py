@@ -1,0 +1,63 @@
+"""What a resumed run asks of a candidate: only what was not received before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.candidates.candidate import Candidate
+from harness.candidates.recovery import recovered_outcome
+from harness.candidates.request import PreparedRequest
+from harness.causes import CAUSES
+from harness.evidence.candidate_log import CandidateLog, is_completion
+from harness.evidence.episode import Episode, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ResumingCandidate:
+    """Serves what was received before and asks only for what was not."""
+
+    live: Candidate
+    log: CandidateLog
+    echo_reasoning: bool
+    """Whether the endpoint's answers are echoed with their reasoning."""
+
+    async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
+        """Return the recorded completion, else the outcome of a live exchange."""
+        known = self.known(request)
+        if known is not None:
+            return known
+        return await self.live.exchange(request, deadline=deadline)
+
+    def known(self, request: PreparedRequest) -> Outcome | None:
+        """Return the outcome of a request that is not to be sent again, else None."""
+        if not self.log.knows(request.request_hash):
+            return None
+        known = self.log.outcome_of(request.request_hash)
+        if known is not None and not _may_be_asked_again(known):
+            return known
+        received = recovered_outcome(
+            request.request_hash,
+            self.log.attempts_of(request.request_hash),
+            echo_reasoning=self.echo_reasoning,
+        )
+        if received is not None:
+            self.log.outcome(received)
+        return received
+
+    def backs(self, episode: Episode) -> bool:
+        """Tell whether the log still says how every request of an episode ended.
+
+        A power cut may take the end of this log and leave the episode log whole.
+        """
+        for turn in episode.turns:
+            outcome = self.log.outcome_of(turn.request_hash)
+            if outcome is None or outcome.status != turn.call_status:
+                return False
+        return True
+
+
+def _may_be_asked_again(outcome: Outcome) -> bool:
+    if is_completion(outcome):
+        return False
+    cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
+    return cause is None or cause.retried == "request"
