@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,6 @@ class LentFolder:
 
     path: Path
     lender: WorkerFolders
-    made_at: float
-    """On the monotonic clock, in seconds."""
     traces: Traces | None
     """What could be read of it beforehand; None where later use might not show."""
 
@@ -45,37 +44,41 @@ class LentFolder:
 
 
 class WorkerFolders:
-    """The folders below one host's scratch folder."""
+    """The folders below one host's scratch folder; no more spare ones than are lent."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._idle: list[tuple[Path, float]] = []
+        self._spare: deque[tuple[Path, float]] = deque()
+        """With the moment from which on their use would show, the earliest first."""
         self._made = 0
+        self._lent = 0
 
     def lend(self) -> LentFolder:
         """Return an empty private folder that nobody else has."""
-        path, made_at = self._idle.pop() if self._idle else self._make()
-        is_settled = time.monotonic() - made_at > _STILL_S
-        return LentFolder(path, self, made_at, _traces(path) if is_settled else None)
+        self._lent += 1
+        if self._spare and self._spare[0][1] <= time.monotonic():
+            path, _ = self._spare.popleft()
+            return LentFolder(path, self, _traces(path))
+        return LentFolder(self._make(), self, None)
 
     async def take_back(self, folder: LentFolder, *, may_be_lent: bool) -> None:
         """Keep the folder if nothing was done in it, or remove it."""
-        if (
-            may_be_lent
-            and folder.traces is not None
-            and folder.traces == _traces(folder.path)
-        ):
-            self._idle.append((folder.path, folder.made_at))
+        self._lent -= 1
+        is_untouched = folder.traces is not None and folder.traces == _traces(
+            folder.path
+        )
+        if may_be_lent and is_untouched:
+            self._spare.appendleft((folder.path, 0.0))
             return
         await folders.remove(folder.path)
-        if may_be_lent:
+        if may_be_lent and len(self._spare) <= self._lent:
             # A host that just died has its scratch folder removed under our hands.
             with suppress(OSError):
-                self._idle.append(self._make())
+                self._spare.append((self._make(), time.monotonic() + _STILL_S))
 
-    def _make(self) -> tuple[Path, float]:
+    def _make(self) -> Path:
         self._made += 1
-        return folders.make(self._root, f"worker-{self._made}"), time.monotonic()
+        return folders.make(self._root, f"worker-{self._made}")
 
 
 def _traces(path: Path) -> Traces | None:
