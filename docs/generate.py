@@ -13,7 +13,7 @@ import itertools
 import sys
 import textwrap
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 from harness import causes  # noqa: E402
 from harness.causes import CAUSES, Cause, Owner  # noqa: E402
-from harness.config import document  # noqa: E402
+from harness.config import document, predict_document  # noqa: E402
 from harness.config.publication import LOCKS  # noqa: E402
 from harness.config.render import COMMENTS  # noqa: E402
 from harness.evidence.folder import ARTIFACT_FILES  # noqa: E402
@@ -71,6 +71,9 @@ _ARTIFACTS: Final = {
     "eval_report": "the aggregate of every candidate, and whether it may be published",
     "eval_task_results": "one row for each episode: verdicts, owner, cost",
     "report": "the report for people, in one file",
+    "eval_record": "what the scores were made under: protocol with its fingerprint, "
+    "conditions of every row, versions, rescorability "
+    "([fields](evaluation-records.md)); what `compare` reads",
 }
 
 
@@ -80,6 +83,9 @@ def pages() -> dict[str, str]:
         "reference/causes.md": _page("Causes", _causes()),
         "reference/exit-statuses.md": _page("Exit statuses", _exit_statuses()),
         "reference/config.md": _page("Config keys", _config()),
+        "reference/config-predict.md": _page(
+            "Config keys of kind predict", _predict_config()
+        ),
         "reference/gates.md": _page("Gates", _gates()),
         "reference/artifacts.md": _page("Artifacts of a run", _artifacts()),
         "reference/containment.md": _page("Containment", containment_page()),
@@ -260,7 +266,7 @@ def _config() -> Iterator[str]:
         file."""
     )
     schema = document.EvalDocument.model_json_schema()
-    yield from _section(schema, schema, (), "Top level")
+    yield from _section(schema, schema, (), "Top level", COMMENTS)
     yield "## Locked for publication"
     yield _prose(
         """With `publication.requested: true` these keys have one legal value, the
@@ -277,14 +283,48 @@ def _config() -> Iterator[str]:
     )
 
 
+def _predict_config() -> Iterator[str]:
+    yield _prose(
+        f"""The keys of a config of kind `predict`, schema version
+        `{document.SCHEMA_VERSION}`, which `fairtrial predict` reads. The file is
+        closed, and all violations are reported together, with every decoding setting
+        that an engine of the run cannot apply. Unless a key is marked optional, it has
+        to be there. `fairtrial config init --kind predict` writes a complete file;
+        [Predict and score](../how-to/predict.md) uses one."""
+    )
+    schema = predict_document.PredictDocument.model_json_schema()
+    yield from _section(schema, schema, (), "Top level", {})
+    parts = (
+        ("engines.NAME", predict_document.ENGINE_SECTIONS),
+        ("comparators[]", predict_document.COMPARATOR_SECTIONS),
+    )
+    told: set[tuple[str, ...]] = set()
+    for place, models in parts:
+        for kind, model in models.items():
+            keys = model.model_json_schema()
+            title = f"`{place}`, kind `{kind}`"
+            paragraphs = _section(keys, keys, (place,), title, {})
+            # A section that two kinds share is told once.
+            for section in zip(*[paragraphs] * 3, strict=True):
+                if section not in told:
+                    yield from section
+                told.add(section)
+
+
 def _section(
-    schema: dict[str, Any], root: dict[str, Any], path: tuple[str, ...], title: str
+    schema: dict[str, Any],
+    root: dict[str, Any],
+    path: tuple[str, ...],
+    title: str,
+    comments: Mapping[tuple[str, ...], str],
 ) -> Iterator[str]:
     yield f"## {title}"
-    model = getattr(document, schema["title"])
+    name = schema["title"]
+    model = getattr(predict_document, name, None) or getattr(document, name)
     docs = _inherited_docs(model)
-    note = COMMENTS.get(path)
-    yield " ".join(filter(None, (schema.get("description", "").strip(), note)))
+    note = comments.get(path)
+    about = " ".join(schema.get("description", "").split())
+    yield " ".join(filter(None, (about, note)))
     nested = []
     rows = []
     for name, field in schema["properties"].items():
@@ -293,7 +333,7 @@ def _section(
         if inner is not None:
             dotted = ".".join(here) + ("[]" if is_list else "")
             nested.append((inner, here, dotted))
-        meaning = COMMENTS.get(here) or docs.get(name, "")
+        meaning = comments.get(here) or docs.get(name, "")
         if inner is not None:
             meaning = f"see {dotted}"
         rows.append(
@@ -306,13 +346,13 @@ def _section(
         )
     yield _table(("key", "value", "meaning"), iter(rows))
     for inner, here, dotted in nested:
-        yield from _section(inner, root, here, f"`{dotted}`")
+        yield from _section(inner, root, here, f"`{dotted}`", comments)
 
 
 def _inherited_docs(model: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     for parent in reversed(model.__mro__):
-        if parent.__module__ == document.__name__:
+        if parent.__module__ in (document.__name__, predict_document.__name__):
             docs |= _docs_under_names(parent)
     return docs
 
@@ -342,7 +382,9 @@ def _kind(field: dict[str, Any], root: dict[str, Any]) -> str:
         return " or ".join(f"`{_yaml(word)}`" for word in field["enum"])
     if field.get("type") == "array":
         return f"list of: {_kind(field['items'], root)}"
-    words = {"boolean": "true or false", "string": "text", "object": "mapping"}
+    if field.get("type", "object") == "object":
+        return "mapping" if field else "section"
+    words = {"boolean": "true or false", "string": "text"}
     return " ".join(
         (
             words.get(field["type"], field["type"]),
@@ -355,9 +397,14 @@ def _kind(field: dict[str, Any], root: dict[str, Any]) -> str:
                 )
                 if bound in field
             ),
-            *([f"like `{field['pattern']}`"] if "pattern" in field else []),
+            *([_pattern(field["pattern"])] if "pattern" in field else []),
         )
     )
+
+
+def _pattern(pattern: str) -> str:
+    # A bar would end the cell of the table, also inside code.
+    return "like `" + pattern.replace("|", "\\|") + "`"
 
 
 def _yaml(value: object) -> str:

@@ -64,6 +64,7 @@ class DecodingSection(Closed):
     max_tokens: Positive
     """Most tokens of one answer."""
     temperature: Annotated[float, Field(ge=0)]
+    """0 where nothing is drawn by chance."""
     top_p: Annotated[float, Field(gt=0, le=1)]
     """1: all of the distribution."""
     top_k: Positive | None
@@ -71,6 +72,7 @@ class DecodingSection(Closed):
     stop: Annotated[tuple[str, ...], Field(strict=False)]
     """Texts that end an answer; `[]` for none."""
     seed: int | None
+    """null: none is sent or set."""
     greedy: bool
     """Whether always the likeliest token is taken."""
     num_beams: Positive
@@ -144,6 +146,7 @@ class EmbeddingsHttpSection(Closed):
     timeout_s: Seconds
     """One request, all its attempts together."""
     max_retries: Count
+    """More attempts while no vectors came."""
 
 
 class TorchLocalSection(Closed):
@@ -155,9 +158,11 @@ class TorchLocalSection(Closed):
     checkpoint_sha256: dict[str, Sha256] | None
     """File name to hash, compared before anything is loaded; null: none declared."""
     device: Device
+    """Where weights lie and are computed."""
     dtype: Dtype
     """Weights are loaded and computed so."""
     batch_size: Parallel
+    """Rows that are answered at once."""
     model_identity: Text
     """Which weights these are, as `source:model@revision-or-digest`."""
     chat_template: bool
@@ -250,6 +255,7 @@ class EmbeddingComparator(Closed):
     """A baseline without generation: the nearest text by its embedding."""
 
     name: Token
+    """Its name in the record and in file names."""
     kind: Literal["embedding"]
     engine: Token
     """Which of `engines` gives the vectors."""

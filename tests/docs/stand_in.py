@@ -9,7 +9,7 @@ import json
 
 from tests.doctor.endpoint import good_reply, probe_of
 from tests.run.gold_server import CountingControl
-from tests.servers import ScriptedServer, json_reply
+from tests.servers import ScriptedServer, completion, json_reply
 
 GOLD = "gold"
 
@@ -42,3 +42,11 @@ class StandIn:
     def served(self):
         """Serve it: a context manager with `.url`."""
         return ScriptedServer(self)
+
+
+def first_label(received):
+    """Answer a classification prompt by the first label that the input names."""
+    system, user = (message["content"] for message in received.json()["messages"])
+    labels = system.split("\n\n")[-1].split()
+    named = (label for label in labels if label in user)
+    return completion(next(named, "no idea"))

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
-from tests.docs.stand_in import GOLD, StandIn
+from tests.docs.stand_in import GOLD, StandIn, first_label
+from tests.servers import ScriptedServer
 
 SCENARIOS = {
     "first-run": [
@@ -25,6 +26,7 @@ SCENARIOS = {
     "vllm": ["docs/how-to/evaluate-a-vllm-endpoint.md"],
     "hosted": ["docs/how-to/evaluate-a-hosted-endpoint.md"],
     "pack": ["docs/how-to/write-a-pack.md"],
+    "predict": ["docs/how-to/predict.md"],
     "traces": ["docs/how-to/score-traces-only.md"],
     "audit": ["docs/how-to/audit-contamination.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
@@ -106,6 +108,10 @@ def work(tmp_path):
 
 @contextlib.contextmanager
 def _own_endpoint(scenario, work):
+    if scenario == "predict":
+        with ScriptedServer(first_label) as server:
+            yield {"BASE_URL": server.url, "MODEL": "my-model"}
+        return
     if scenario not in OWN_ENDPOINT:
         yield {}
         return
