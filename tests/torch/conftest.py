@@ -1,11 +1,16 @@
 """Fixtures of the tests that load a model."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.torch import packages
 from tests.torch.tiny_model import build
+
+# Threads that wait for each other in busy loops take minutes on shared cores. Read when
+# the library is imported, here and in every process that a test starts.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_collection_modifyitems(items):

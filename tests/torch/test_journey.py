@@ -5,6 +5,7 @@ server, beside the same model before it learned and a baseline by embeddings.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,7 +112,7 @@ def _fairtrial(folder, *words):
     return subprocess.run(
         [sys.executable, "-m", "harness.cli", *words],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,

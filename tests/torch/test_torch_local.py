@@ -402,7 +402,7 @@ def test_another_architecture_decodes_by_the_same_rule(tmp_path):
 
 def test_a_batch_beyond_memory_is_halved_and_a_row_beyond_it_fails_alone(tmp_path):
     # A wide layer holds much for each token: 0.1 MB here, and three times for a while.
-    wide = build(tmp_path, intermediate_size=1 << 15)
+    wide = build(tmp_path, num_hidden_layers=1, intermediate_size=1 << 15)
     done = subprocess.run(
         [sys.executable, "-m", "tests.torch.little_memory", str(wide), "250000000"],
         cwd=ROOT,

@@ -108,11 +108,10 @@ def train(folder: Path, pairs, output: Path, *, steps: int = 60) -> Path:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32
     )
-    examples = [_example(tokenizer, *pair) for pair in pairs]
+    batch = _examples(tokenizer, pairs)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(steps):
-        for tokens, labels in examples:
-            model(input_ids=tokens, labels=labels).loss.backward()
+        model(**batch).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     model.save_pretrained(output)
@@ -120,15 +119,28 @@ def train(folder: Path, pairs, output: Path, *, steps: int = 60) -> Path:
     return output
 
 
-def _example(tokenizer, messages, answer):
-    """Tokens of prompt and answer, and labels that leave the prompt out."""
+def _examples(tokenizer, pairs):
+    """Return tokens, mask and labels of all pairs; only answers have labels."""
     import torch
 
-    prompt = tokenizer.apply_chat_template(
-        messages, tokenize=False, add_generation_prompt=True
-    )
-    asked = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    answered = tokenizer(answer, add_special_tokens=False)["input_ids"]
-    tokens = [*asked, *answered, tokenizer.eos_token_id]
-    labels = [-100] * len(asked) + tokens[len(asked) :]
-    return torch.tensor([tokens]), torch.tensor([labels])
+    rows = []
+    for messages, answer in pairs:
+        prompt = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+        asked = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        answered = tokenizer(answer, add_special_tokens=False)["input_ids"]
+        answered.append(tokenizer.eos_token_id)
+        rows.append((asked, answered))
+    width = max(len(asked) + len(answered) for asked, answered in rows)
+    filled = [(*row, width - len(row[0]) - len(row[1])) for row in rows]
+    pad = tokenizer.pad_token_id
+    return {
+        "input_ids": torch.tensor([a + b + [pad] * n for a, b, n in filled]),
+        "attention_mask": torch.tensor(
+            [[1] * (width - n) + [0] * n for *_, n in filled]
+        ),
+        "labels": torch.tensor(
+            [[-100] * len(a) + b + [-100] * n for a, b, n in filled]
+        ),
+    }
