@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 import resource
-from pathlib import Path
 from typing import Final
 
 from harness.canonical import Json
 from harness.oracle.contracts import IsolationLevel, WorkerLimits
 
 _FIELDS: Final = re.compile(r"^(NoNewPrivs|Seccomp|CapEff|NSpid):(.*)$", re.MULTILINE)
+_STATUS_SIZE: Final = 1 << 16
 _FILTERED: Final = "2"
 _READS_PAST_FILE_RIGHTS: Final = 0b110
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: root keeps its usual reach over files."""
@@ -26,7 +26,7 @@ _READS_PAST_FILE_RIGHTS: Final = 0b110
 def observe(pid: int) -> dict[str, Json]:
     """Return what can be seen of a process; {} where it has ended already."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+        text = _status(pid)
         session = os.getsid(pid)
         cpu_s = resource.prlimit(pid, resource.RLIMIT_CPU)[0]
         open_files = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
@@ -69,6 +69,15 @@ def differences(
         "memory_bytes": _within(seen["memory_bytes"], limits.memory_bytes),
     }
     return [name for name, holds in wanted.items() if not holds]
+
+
+def _status(pid: int) -> str:
+    descriptor = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # The kernel gives the whole text to one read that has room for it.
+        return os.read(descriptor, _STATUS_SIZE).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
 
 
 def _within(value: int, limit: int) -> bool:
