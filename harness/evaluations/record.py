@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from harness.canonical import Json, content_hash
 from harness.errors import FairtrialError
+from harness.evaluations.numbers import plain_numbers
 from harness.evaluations.protocol import Protocol
 from harness.evaluations.rescoring import Obstacle
 from harness.evidence.artifacts import write_json_artifact
@@ -79,6 +80,10 @@ class Subject:
     """Integer counts that stand beside the metrics."""
     samples: str | None = None
     """The file of scores row by row, in the record's folder."""
+    protocol: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    """Groups of protocol fields that are this subject's own."""
+    withheld: str | None = None
+    """Why the primary metric is no headline, though it has a value."""
 
     def as_payload(self) -> dict[str, Json]:
         """Return the form in a record."""
@@ -95,6 +100,8 @@ class Subject:
             },
             "measurements": [dict(each) for each in self.measurements],
             "samples": self.samples,
+            "protocol": {n: plain_numbers(dict(g)) for n, g in self.protocol.items()},
+            "withheld": self.withheld,
         }
 
 

@@ -43,6 +43,7 @@ _SUBJECT: Final[Mapping[str, type]] = {
     "metrics": dict,
     "conditions": dict,
     "decoding": dict,
+    "protocol": dict,
 }
 
 

@@ -35,6 +35,7 @@ ARTIFACT_FILES: Final[dict[str, str]] = {
     "eval_report": "eval_report.json",
     "eval_task_results": "eval_task_results.parquet",
     "report": "report.html",
+    "eval_record": "eval_record.json",
 }
 """File names of a run folder, the manifest apart, in the order of writing."""
 RESCORED_FILE: Final = "eval_record_files.json"
@@ -93,7 +94,8 @@ class RunFolder:
             return FolderState.FINISHED
         if RESCORED_FILE in names:
             raise _rescoring(self.path)
-        if not names.isdisjoint(ARTIFACT_FILES.values()):
+        # Evaluations of every kind have a record, so it alone makes no run.
+        if names & set(ARTIFACT_FILES.values()) - {ARTIFACT_FILES["eval_record"]}:
             return FolderState.UNFINISHED
         foreign = sorted(n for n in names if not _SCAFFOLD.fullmatch(n))
         if foreign:

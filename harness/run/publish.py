@@ -10,14 +10,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from harness.canonical import Json, hash_file
-from harness.evidence.artifacts import write_json_artifact, write_once
+from harness.evidence.artifacts import (
+    read_json_artifact,
+    write_json_artifact,
+    write_once,
+)
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.manifest import RunTiming, build_manifest, write_manifest
 from harness.evidence.runtime_facts import runtime_facts
 from harness.evidence.task_table import TaskTableWriter
+from harness.run.record import run_record
 from harness.run.recorded import EvidenceFile, RunEvidence
 from harness.run.report import aggregate_hashes, build_report
 from harness.run.score import ScoredCandidate, score_run
+
+_RECORD = "eval_record"
 
 
 def publish_run(
@@ -37,6 +44,10 @@ def publish_run(
     torn = folder.torn_tails()
     page = render_page({**report, "torn_tails": torn})
     write_once(folder.file("report"), [page.encode("utf-8")])
+    artifacts = _artifacts(folder, files)
+    resolved = read_json_artifact(folder.file("resolved_eval_config"))
+    record = run_record(header, resolved["semantic_payload"], report, artifacts)
+    written = write_json_artifact(folder.file(_RECORD), record)
     manifest = build_manifest(
         report=report,
         scoring_policy_hash=header.scoring_policy_hash,
@@ -51,7 +62,7 @@ def publish_run(
             for planned in header.candidates
         ],
         candidate_aggregates=aggregate_hashes(scored),
-        artifacts=_artifacts(folder, files),
+        artifacts={**artifacts, _RECORD: (ARTIFACT_FILES[_RECORD], written)},
         evidence={name: file.root for name, file in files.items()},
         containment=containment,
         torn_tails=torn,
@@ -72,12 +83,12 @@ def _scored(folder: RunFolder, evidence: RunEvidence) -> tuple[ScoredCandidate, 
 def _artifacts(
     folder: RunFolder, files: Mapping[str, EvidenceFile]
 ) -> dict[str, tuple[str, str]]:
-    """Return file name and content hash of everything that was written."""
+    """Return file name and content hash of everything before the record."""
     return {
         name: (
             file,
             files[name].content_hash if name in files else hash_file(folder.file(name)),
         )
         for name, file in ARTIFACT_FILES.items()
-        if folder.file(name).exists()
+        if name != _RECORD and folder.file(name).exists()
     }

@@ -14,14 +14,16 @@ from pathlib import Path
 from harness.canonical import Json, hash_file
 from harness.errors import Violation
 from harness.evidence.artifacts import read_json_artifact
-from harness.evidence.folder import RunFolder
+from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.log_reader import RecordUse
 from harness.evidence.manifest import MANIFEST_FILE, manifest_hash
 from harness.evidence.task_table import read_task_rows
 from harness.run.difference import RECOVERY, differences
-from harness.run.finished import open_finished
+from harness.run.finished import OpenRun, open_finished
+from harness.run.record import record_beside
 from harness.run.report import aggregate_hashes, build_report, cited_taxonomy
 from harness.run.score import readable, score_run
+from harness.run.settings import RESOLVED_FILE
 from harness.run.table_comparison import TABLE_FILE, TableComparison
 
 
@@ -67,6 +69,7 @@ def replay_run(folder: Path) -> Replayed:
                 max_stop_share=config.max_stop_share,
                 taxonomy_hash=cited_taxonomy(run.manifest),
             )
+        found.extend(_record_differences(run, report))
         records = {name: log.use() for name, log in run.evidence.logs().items()}
     hashes = aggregate_hashes(scored)
     found.extend(_report_differences(run.folder, report))
@@ -93,6 +96,22 @@ def _report_differences(
 ) -> Iterator[Violation]:
     stored = read_json_artifact(folder.file("eval_report"))
     return differences("eval_report.json", report, stored)
+
+
+def _record_differences(run: OpenRun, report: dict[str, Json]) -> Iterator[Violation]:
+    file = ARTIFACT_FILES["eval_record"]
+    with readable(RESOLVED_FILE):
+        record = record_beside(
+            run.evidence.plan.header,
+            read_json_artifact(run.folder.file("resolved_eval_config"))[
+                "semantic_payload"
+            ],
+            report,
+            run.manifest,
+        )
+    path = run.folder.file("eval_record")
+    stated = read_json_artifact(path) if path.exists() else None
+    return differences(file, record, stated)
 
 
 def _manifest_differences(manifest: Mapping[str, Json]) -> Iterator[Violation]:

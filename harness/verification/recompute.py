@@ -21,6 +21,7 @@ from harness.evidence.manifest import MANIFEST_FILE, REPORT_IDENTITIES
 from harness.evidence.plan_file import PlannedCandidate
 from harness.evidence.task_row import TaskRow
 from harness.run.difference import differences
+from harness.run.record import record_beside
 from harness.run.report import aggregate_hashes, build_report, cited_taxonomy
 from harness.run.score import (
     CandidateTally,
@@ -29,6 +30,7 @@ from harness.run.score import (
     readable,
     score_recorded,
 )
+from harness.run.settings import RESOLVED_FILE
 from harness.scoring.aggregate import Aggregate
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
 from harness.scoring.reading import ScorableTask
@@ -44,6 +46,7 @@ from harness.verification.redaction import WithheldError
 from harness.verification.stated import check_bounds, compare_scores, read_aggregates
 
 REPORT_FILE: Final = ARTIFACT_FILES["eval_report"]
+RECORD_FILE: Final = ARTIFACT_FILES["eval_record"]
 _WHOLE_RUN_ONLY: Final = frozenset(
     {"slices", "served_by", "premature_knowledge", "statistics"}
 )
@@ -266,6 +269,7 @@ class Recomputation:
                 f"{REPORT_FILE}, counts by kind of task and by server",
                 "they need every episode",
             )
+        self._compare_record()
         self._findings.count("reports recomputed")
         self._findings.add(differences(REPORT_FILE, report, stated))
         shared = {*REPORT_IDENTITIES, "publication_allowed", "non_publication_reasons"}
@@ -283,6 +287,19 @@ class Recomputation:
                 manifest.get("candidate_aggregates"),
             )
         )
+
+    def _compare_record(self) -> None:
+        """Compare the evaluation record with what its config and report give."""
+        stated = self._documents.get(RECORD_FILE, {})
+        with self._findings.refusals(), readable(RECORD_FILE):
+            record = record_beside(
+                self._evidence.plan.header,
+                self._documents[RESOLVED_FILE]["semantic_payload"],
+                self._documents[REPORT_FILE],
+                self._documents[MANIFEST_FILE],
+            )
+            self._findings.count("evaluation records recomputed")
+            self._findings.add(differences(RECORD_FILE, record, stated))
 
     def _compare_table(self, *, whole: bool) -> None:
         if self._table is None:

@@ -124,7 +124,14 @@ def forge_record(path, number, edit):
 
 
 def make_consistent(folder):
-    """Write a manifest that fits whatever the files hold now."""
+    """Write a record and a manifest that fit whatever the files hold now."""
+    record = folder / ARTIFACT_FILES["eval_record"]
+    payload = json.loads(record.read_text("utf-8"))
+    named = payload.get("artifacts") if isinstance(payload, dict) else None
+    if isinstance(named, dict):
+        for name in named.keys() & set(ARTIFACT_FILES.values()):
+            named[name] = hash_file(folder / name)
+        record.write_bytes(artifact_bytes(payload))
     path = folder / MANIFEST_FILE
     manifest = json.loads(path.read_text("utf-8"))
     for artifact in manifest["artifacts"].values():

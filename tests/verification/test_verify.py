@@ -216,7 +216,10 @@ def test_forged_report_under_a_fitting_manifest_is_found(run):
     path.write_text(json.dumps(report, indent=2, sort_keys=True) + "\n")
     make_consistent(run)
 
-    assert wheres(verify(run)) == ["eval_report.json.candidates[0].successful_tasks"]
+    assert wheres(verify(run)) == [
+        "eval_record.json.subjects[0].counts.successful",
+        "eval_report.json.candidates[0].successful_tasks",
+    ]
 
 
 def test_forged_answer_is_found_by_its_raw_response(run):
@@ -278,6 +281,10 @@ def test_run_of_a_version_with_other_causes_is_intact_and_says_so(run):
         payload = json.loads(path.read_text("utf-8"))
         payload["error_taxonomy_hash"] = content_hash("an earlier table")
         path.write_bytes(artifact_bytes(payload))
+    record = run / "eval_record.json"
+    payload = json.loads(record.read_text("utf-8"))
+    payload["scorer"]["error_taxonomy_hash"] = content_hash("an earlier table")
+    record.write_bytes(artifact_bytes(payload))
     make_consistent(run)
 
     verification = verify(run, all_extras())
