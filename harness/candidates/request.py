@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.canonical import Json, canonical_bytes, hash_bytes
+from harness.canonical import (
+    Json,
+    canonical_bytes,
+    canonical_json,
+    hash_bytes,
+    quoted,
+)
 from harness.errors import CandidateError, ConversationError
 from harness.evidence.episode import CANDIDATE_VERSION
 from harness.strict_json import decode_document
@@ -194,26 +200,28 @@ def identified_request(
     """
     body_hash = hash_bytes(body)
     request_id = f"{endpoint.alias}:{task_id}:{trial}:{turn_index}"
-    head: dict[str, Json] = {
-        "schema_version": CANDIDATE_VERSION,
-        "request_id": request_id,
-        "candidate_alias": endpoint.alias,
-        "canonical_model_identity": endpoint.canonical_id,
-        "task_id": task_id,
-        "trial": trial,
-        "turn_index": turn_index,
-        "provider": endpoint.provider,
-        "provider_api_version": endpoint.provider_api_version,
-        "base_url": endpoint.base_url,
-        "model": endpoint.model,
-        "request_body_hash": body_hash,
-    }
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    routing_member = ""
     if routing is not None:
         name, value = routing
-        head["routing_header"] = {"name": name, "value": value}
+        text = canonical_json({"name": name, "value": value})
+        routing_member = f'"routing_header":{text},'
         headers = ((name.encode("ascii"), value.encode("ascii")),)
-    head_bytes = canonical_bytes(head)
+    # The canonical JSON of twelve scalars, its names in their order.
+    head_bytes = (
+        f'{{"base_url":{quoted(endpoint.base_url)},'
+        f'"candidate_alias":{quoted(endpoint.alias)},'
+        f'"canonical_model_identity":{quoted(endpoint.canonical_id)},'
+        f'"model":{quoted(endpoint.model)},'
+        f'"provider":{quoted(endpoint.provider)},'
+        f'"provider_api_version":{quoted(endpoint.provider_api_version)},'
+        f'"request_body_hash":"{body_hash}",'
+        f'"request_id":{quoted(request_id)},'
+        f"{routing_member}"
+        f'"schema_version":"{CANDIDATE_VERSION}",'
+        f'"task_id":{quoted(task_id)},'
+        f'"trial":{trial:d},"turn_index":{turn_index:d}}}'
+    ).encode()
     return PreparedRequest(
         request_id=request_id,
         request_hash=hash_bytes(head_bytes),
@@ -309,8 +317,8 @@ def _refuse_answer_keys(messages: Sequence[dict[str, Any]]) -> None:
     # Top-level keys only: deeper ones are the candidate's own words, and a candidate
     # must not be able to stop the run by naming a column.
     for position, message in enumerate(messages):
-        leaked = sorted(ANSWER_KEYS & message.keys())
-        if leaked:
+        if not ANSWER_KEYS.isdisjoint(message):
+            leaked = sorted(ANSWER_KEYS & message.keys())
             raise ConversationError(
                 "eval_conversation_answer_key_leak",
                 "a message of the prompt carries gold",

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from harness.candidates.request import prepare_request
+from harness.candidates.request import identified_request, prepare_request
 from harness.canonical import canonical_bytes, content_hash, hash_bytes
 from harness.errors import CandidateError, ConversationError
 from tests.candidates.recording import TOOL, endpoint, prepared
@@ -147,3 +147,15 @@ def test_extension_that_is_not_allowed_is_refused(changes, extensions):
         prepared(asked)
 
     assert caught.value.code == "eval_candidate_provider_extension_invalid"
+
+
+@pytest.mark.parametrize("routing", [None, ("X-Session-ID", 'a"b')])
+def test_head_is_written_as_canonical_json(routing):
+    asked = endpoint(model='m"\\', alias="Zürich\n")
+
+    request = identified_request(
+        asked, task_id='t"1', trial=7, turn_index=0, body=b"{}", routing=routing
+    )
+
+    assert request.head_bytes == canonical_bytes(request.head)
+    assert request.request_hash == content_hash(request.head)
