@@ -9,6 +9,7 @@ that has carried half an exchange is closed and never reused.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import ssl
 import time
@@ -62,7 +63,24 @@ class OversizeBody(httpx.RemoteProtocolError):
 class _Connection:
     stream: ByteStream
     descriptor: int
+    is_plain: bool
+    """Whether what the descriptor carries are the bytes of the stream."""
     idle_since: float = 0.0
+
+    async def send(self, data: bytes) -> None:
+        """Send all bytes; raises anyio.BrokenResourceError."""
+        sent = 0
+        if self.is_plain:
+            # Nothing is waiting in the stream, and the socket mostly takes all at
+            # once: then there is nothing to wait for, and the stream would yield.
+            try:
+                sent = os.write(self.descriptor, data)
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+        if sent < len(data):
+            await self.stream.send(data[sent:])
 
     def is_quiet(self) -> bool:
         """Tell whether nothing arrived while idle: no close, no stray bytes."""
@@ -148,7 +166,7 @@ class HttpTransport(httpx.AsyncBaseTransport):
         except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
             raise httpx.ConnectError(_words(error)) from error
         raw_socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 (no Django)
-        return _Connection(stream, raw_socket.fileno())
+        return _Connection(stream, raw_socket.fileno(), origin.scheme != "https")
 
     def _tls(self) -> ssl.SSLContext:
         if self._ssl_context is None:
@@ -163,7 +181,7 @@ class HttpTransport(httpx.AsyncBaseTransport):
             with contextlib.suppress(anyio.BrokenResourceError):
                 # A server may answer and close before it has read everything; what
                 # it said is read below, and if it said nothing, that read fails.
-                await connection.stream.send(data)
+                await connection.send(data)
             found = await read_response(
                 connection.stream, body_cap_bytes=self._body_cap_bytes
             )
