@@ -23,7 +23,7 @@ from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config import EvalConfig
-from harness.errors import OracleError
+from harness.errors import ArtifactError, OracleError
 from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
@@ -41,7 +41,7 @@ from harness.run.collect import Collector, Progress
 from harness.run.committing import while_committed
 from harness.run.credentials import api_keys
 from harness.run.publish import publish_run
-from harness.run.replay import replay_run
+from harness.run.replay import Replayed, replay_run
 from harness.run.resuming import ResumingCandidate
 from harness.scoring.aggregate import STOPS_OVER_CAP
 from harness.scoring.reading import ScorableTask
@@ -71,7 +71,7 @@ def evaluate(
     started = datetime.now(UTC)
     folder = RunFolder(config.paths.output_dir)
     if folder.enter(config.eval_config_hash, resume=resume) is FolderState.FINISHED:
-        return FinishedRun(replay_run(folder.path).report, replayed=True)
+        return FinishedRun(_replayed(folder).report, replayed=True)
     keys = api_keys(config.candidates)
     folder.create()
     with folder.lock(started_at=started.isoformat()):
@@ -83,6 +83,18 @@ def evaluate(
             folder, containment=applied, started=started, render_page=render_page
         )
     return FinishedRun(report, replayed=False)
+
+
+def _replayed(folder: RunFolder) -> Replayed:
+    """Replay a finished folder; raise ArtifactError where it says something else."""
+    replayed = replay_run(folder.path)
+    if not replayed.is_equal:
+        raise ArtifactError(
+            "eval_cli_artifact_conflict",
+            "the finished folder states something else than its evidence gives",
+            violations=replayed.differences,
+        )
+    return replayed
 
 
 async def _collect_all(

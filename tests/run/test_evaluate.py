@@ -135,6 +135,35 @@ def test_missing_key_is_refused_before_anything_is_written(bench, monkeypatch):
     assert not bench.output().exists()
 
 
+@pytest.mark.parametrize("key", ["gehe\u00efm-key", "two\nlines", "\u201cquoted\u201d"])
+def test_key_that_no_header_can_carry_is_refused_before_anything_is_written(
+    bench, monkeypatch, key
+):
+    monkeypatch.setenv("ODD_KEY", key)
+
+    with pytest.raises(CandidateError) as caught:
+        bench.run(bench.config("gold", api_key_env="ODD_KEY"))
+
+    assert caught.value.code == "eval_candidate_credentials_missing"
+    assert key not in str(caught.value)
+    assert not bench.output().exists()
+
+
+def test_finished_folder_that_was_edited_is_named_and_not_shown_as_finished(bench):
+    config = bench.config("words")
+    bench.run(config)
+    path = bench.output() / "eval_report.json"
+    report = json.loads(path.read_text())
+    report["candidates"][0]["successful_tasks"] += 1
+    path.write_text(json.dumps(report))
+
+    with pytest.raises(ArtifactError) as caught:
+        bench.run(config)
+
+    (violation,) = caught.value.violations
+    assert violation.where == "eval_report.json.candidates[0].successful_tasks"
+
+
 def test_dry_run_misses_the_key_that_a_run_would_miss(bench, monkeypatch):
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     config = bench.config("gold", api_key_env="NO_SUCH_KEY")
