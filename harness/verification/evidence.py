@@ -13,6 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
+from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.errors import FairtrialError
 from harness.evidence import candidate_log, episode_log, plan_file
@@ -22,8 +23,9 @@ from harness.evidence.episode_log import EPISODE_LOG, EpisodeRecords
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_reader import LogReader
 from harness.evidence.plan_file import PLAN_FILE, PlanFile
-from harness.run.recorded import Evidence
+from harness.run.recorded import Evidence, RecordedEpisode
 from harness.run.settings import RunSettings
+from harness.scoring.reading import ScorableTask
 from harness.verification.bundle import RunFiles
 from harness.verification.findings import Findings
 from harness.verification.record_check import check_request
@@ -54,21 +56,31 @@ class PartialEvidence(Evidence):
         self.episode_log = episodes
         self.withheld_attempts = 0
         """Requests whose exchanges were withheld."""
+        self._attempts: dict[str, tuple[Attempt, ...]] = {}
+        """Those of the last episode, which are all decoded sooner or later."""
+
+    async def episode(
+        self, endpoint: Endpoint, task: ScorableTask, trial: int
+    ) -> RecordedEpisode:
+        """Return one recorded episode; raise EvidenceError if it is not there."""
+        self._attempts.clear()
+        return await super().episode(endpoint, task, trial)
 
     def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
         """Return the exchanges of one request; () where they were withheld."""
-        try:
-            return super().attempts_of(request_hash)
-        except WithheldError:
-            self.withheld_attempts += 1
-            return ()
+        attempts = self._attempts.get(request_hash)
+        if attempts is None:
+            try:
+                attempts = super().attempts_of(request_hash)
+            except WithheldError:
+                self.withheld_attempts += 1
+                attempts = ()
+            self._attempts[request_hash] = attempts
+        return attempts
 
     def latencies_of(self, request_hash: str) -> tuple[float, ...]:
         """Return the seconds of the exchanges; () where they were withheld."""
-        try:
-            return super().latencies_of(request_hash)
-        except WithheldError:
-            return ()
+        return tuple([each.latency_s for each in self.attempts_of(request_hash)])
 
 
 class SurveyedEvidence:

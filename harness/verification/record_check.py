@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Final
 
 from harness.candidates.recovery import recovered_outcome
@@ -24,6 +26,7 @@ from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 
 _AFTER_BODY: Final = b',"body_hash":"sha256:'
+_ASKING: Final = Outcome.OUTSIDE_IDENTITY
 _SHARED: Final = ("request_id", "task_id", "trial", "turn_index")
 
 
@@ -103,7 +106,7 @@ def check_response(
         findings.differs(
             where, "no raw response of a recorded answer", "its newest attempt", "none"
         )
-    elif _meaning(again) != _meaning(outcome):
+    elif _read(again) != _read(outcome):
         findings.differs(
             where,
             "the recorded answer is not what its raw response says",
@@ -112,12 +115,16 @@ def check_response(
         )
 
 
+_read = attrgetter(
+    *(field.name for field in fields(Outcome) if field.name not in _ASKING)
+)
+"""Reads everything of an outcome but how often it was asked and read."""
+
+
 def _meaning(outcome: Outcome) -> dict[str, object]:
-    """Return everything of an outcome but how often it was asked and read."""
+    """Return what `_read` reads as plain JSON."""
     payload = outcome.semantic_payload()
-    for name in Outcome.OUTSIDE_IDENTITY:
-        del payload[name]
-    return payload
+    return {name: payload[name] for name in payload if name not in _ASKING}
 
 
 def count_derived(episode: Episode, findings: Findings) -> None:
