@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
         return _report(_refused_by_machine(error), as_json=False)
     except KeyboardInterrupt:
         print(
-            "interrupted; a run goes on with `fairtrial run CONFIG --resume`",
+            "interrupted; a run goes on by the same command with --resume",
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED

@@ -70,7 +70,7 @@ def _measurements(record: Mapping[str, Json], width: int) -> Iterator[str]:
 
 
 def _lineage(record: Mapping[str, Json], width: int) -> Iterator[str]:
-    for section, key in (("parent", "lineage"), ("holdout", "statement")):
+    for section in ("parent", "holdout"):
         stated = record.get(section)
-        if isinstance(stated, dict) and isinstance(stated.get(key), str):
-            yield "\n".join(wrap(stated[key], width))
+        if isinstance(stated, dict):
+            yield "\n".join(wrap(visible(stated["statement"]), width))

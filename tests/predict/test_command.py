@@ -128,6 +128,43 @@ def test_refused_key_is_an_endpoint_stop_with_a_failed_record(tmp_path):
     assert record_of(space.output)["status"] == "completed"
 
 
+def scored_again(space, root):
+    folder, again = space.output, root / "again"
+    if space.contract == "action-ir":
+        rows = ("--manifest", folder / "manifest.jsonl", "--predictions")
+    else:
+        labels = space.contract == "classification"
+        rows = ("--labels" if labels else "--schema", folder / "declaration.json")
+        rows = (*rows, "--rows")
+    words = (*rows, folder / "predictions.jsonl", "--output", again)
+    return main(["score", space.contract, *map(str, words)]), again
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_score_command_gives_the_same_bytes(tmp_path, endpoint, contract):
+    space = Workspace(tmp_path, contract, url=endpoint.url)
+    predict(space)
+
+    status, again = scored_again(space, tmp_path)
+
+    assert status == 0
+    for name in ("sample_scores.jsonl", "aggregate.json"):
+        kept = space.output / "scores" / "candidate" / name
+        assert kept.read_bytes() == (again / name).read_bytes()
+
+
+def test_receipt_beside_the_predictions_is_compared(tmp_path, endpoint):
+    space = Workspace(tmp_path, "action-ir", url=endpoint.url)
+    predict(space)
+    predictions = space.output / "predictions.jsonl"
+    predictions.write_text(predictions.read_text().replace("true", "false"))
+    predictions.write_text(predictions.read_text() + "\n")
+
+    status, _ = scored_again(space, tmp_path)
+
+    assert status == 3
+
+
 def test_too_many_stops_have_their_own_status(tmp_path):
     with server(Flaky("about")) as running:
         space = Workspace(tmp_path, url=running.url)

@@ -1,4 +1,4 @@
-"""Receipts: three kinds, closed keys, and what they declare."""
+"""Receipts: four kinds, closed keys, and what they declare."""
 
 import hashlib
 import json
@@ -8,6 +8,7 @@ import pytest
 from harness.errors import EvidenceError, SourceError, UsageError
 from harness.predictions.digests import file_sha256
 from harness.predictions.receipts import (
+    EngineReceipt,
     GenerationReceipt,
     NativeChatReceipt,
     Quantization,
@@ -217,3 +218,60 @@ def test_int8_checkpoint_needs_a_hash_from_outside(files):
         verify_receipt_checkpoint(found, folder)
     with pytest.raises(SourceError, match="another quantisation"):
         verify_receipt_checkpoint(found, folder, quantization_manifest_sha256="0" * 64)
+
+
+def engine_receipt(**fields):
+    return EngineReceipt(
+        **{
+            "engine": "chat_http",
+            "model": {"canonical_id": "local:m@provider_managed"},
+            "decoding_requested": {"temperature": 0.0},
+            "decoding_applied": {"temperature": "unknown"},
+            "manifest": "manifest.jsonl",
+            "manifest_sha256": HASH,
+            "predictions": "predictions.jsonl",
+            "predictions_sha256": HASH,
+            "examples": 3,
+            "generated": 2,
+            "truncated": 1,
+            "failed": 1,
+            "stopped": 1,
+            "elapsed_seconds": 2,
+        }
+        | fields
+    )
+
+
+def test_receipt_of_an_engine_comes_back_as_it_was_written():
+    written = engine_receipt()
+
+    assert receipt_from_json(written.as_json()) == written
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"manifest_sha256": "x"}, {"stopped": -1}, {"model": "m"}, {"examples": True}],
+)
+def test_receipt_of_an_engine_that_contradicts_itself_is_refused(fields):
+    with pytest.raises(ValueError, match=next(iter(fields))):
+        engine_receipt(**fields)
+
+
+def test_receipt_of_an_engine_has_no_other_keys():
+    with pytest.raises(ValueError, match="more"):
+        receipt_from_json({**engine_receipt().as_json(), "more": 1})
+
+
+def test_receipt_of_an_engine_declares_no_checkpoint(tmp_path):
+    with pytest.raises(SourceError, match="chat_http"):
+        verify_receipt_checkpoint(engine_receipt(), tmp_path)
+
+
+def test_receipt_of_an_engine_is_compared_with_its_files(tmp_path):
+    manifest, predictions = tmp_path / "m.jsonl", tmp_path / "p.jsonl"
+    manifest.write_text("{}")
+    predictions.write_text("{}")
+    declared = engine_receipt(manifest_sha256=file_sha256(manifest))
+
+    with pytest.raises(SourceError):
+        verify_receipt(declared, manifest=manifest, predictions=predictions)
