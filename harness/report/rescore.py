@@ -19,7 +19,7 @@ def render_rescore(
     """Return the text of a record beside both reports, ending with a newline."""
     sections = [
         f"Record {record['record_id']}: run {visible(report['eval_run_id'])} under "
-        f"policy {record['policy_name']}",
+        f"policy {record['policy_name']}\n{record['parent']['statement']}",
         _scores(report, parent_report, width),
         _changes(record, report["candidates"][0]["trials"], width),
     ]

@@ -27,11 +27,12 @@ from harness.evaluations.record import (
     Subject,
     build_record,
 )
+from harness.evidence.episode import EPISODE_VERSION
 from harness.evidence.folder import ARTIFACT_FILES
 from harness.evidence.plan_file import PlanHeader
-from harness.scoring.aggregate import STOPS_OVER_CAP
+from harness.scoring.aggregate import AGGREGATE_VERSION, STOPS_OVER_CAP
 from harness.scoring.answers import SELECTABLE
-from harness.scoring.failures import ERROR_TAXONOMY_HASH
+from harness.scoring.records import TASK_SCORE_VERSION
 
 BY_SUBJECT: Final[Mapping[str, Json]] = {"stated": "by subject"}
 """Stands for a group of fields that candidates of one run do not share."""
@@ -53,25 +54,37 @@ def run_record(
     and manifest.
     """
     files = dict(artifacts.values())
+    samples = _TABLE if _TABLE in files else None
+    return build_record(record_inputs(header, meaning, report, files, samples))
+
+
+def record_inputs(
+    header: PlanHeader,
+    meaning: Mapping[str, Json],
+    report: Mapping[str, Json],
+    files: Mapping[str, str],
+    samples: str | None,
+) -> RecordInputs:
+    """Return what a record of episodes is assembled from.
+
+    `files` has content hashes by file name, `samples` the table of episodes.
+    """
     contract = contract_of(header)
     metric = SELECTABLE[contract][0]
     sections = {each["alias"]: each for each in meaning["candidates"]}
-    samples = _TABLE if _TABLE in files else None
     subjects = [
         _subject(candidate, sections[candidate["alias"]], meaning, report, samples)
         for candidate in report["candidates"]
     ]
-    return build_record(
-        RecordInputs(
-            kind="executable",
-            task=contract,
-            protocol=protocol_of_run(header, meaning, subjects, metric),
-            scorer=scorer_of_run(contract, report["error_taxonomy_hash"]),
-            subjects=subjects,
-            artifacts=files,
-            metric=metric,
-            details=details_of_run(report),
-        )
+    return RecordInputs(
+        kind="executable",
+        task=contract,
+        protocol=_protocol(header, meaning, subjects, metric),
+        scorer={**scorer_versions(contract), **scorer_of(report)},
+        subjects=subjects,
+        artifacts=files,
+        metric=metric,
+        details=_details(report),
     )
 
 
@@ -95,15 +108,17 @@ def contract_of(header: PlanHeader) -> str:
     return "trace" if header.scope == "trace" else "executable"
 
 
-def scorer_of_run(
-    contract: str, taxonomy_hash: Json = ERROR_TAXONOMY_HASH
-) -> dict[str, Json]:
+def scorer_of(report: Mapping[str, Json]) -> dict[str, Json]:
     """Return the versions of what scores episodes, with the cited table of causes."""
-    return {**scorer_versions(contract), "error_taxonomy_hash": taxonomy_hash}
+    return {
+        "aggregate_version": AGGREGATE_VERSION,
+        "episode_version": EPISODE_VERSION,
+        "error_taxonomy_hash": report["error_taxonomy_hash"],
+        "task_score_version": TASK_SCORE_VERSION,
+    }
 
 
-def details_of_run(report: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the members that a record of episodes has beside the common ones."""
+def _details(report: Mapping[str, Json]) -> dict[str, Json]:
     return {
         "eval_run_id": report["eval_run_id"],
         "eval_config_hash": report["eval_config_hash"],
@@ -114,13 +129,12 @@ def details_of_run(report: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def protocol_of_run(
+def _protocol(
     header: PlanHeader,
     meaning: Mapping[str, Json],
     subjects: Sequence[Subject],
     metric: str,
 ) -> Protocol:
-    """Return the protocol that all candidates of a run share."""
     contract = contract_of(header)
     oracle = meaning["source_oracle"]
     limits = meaning["limits"]

@@ -28,6 +28,14 @@ from harness.canonical import (
     hash_file,
 )
 from harness.errors import UsageError
+from harness.evaluations.record import (
+    ORIGINAL,
+    RECORD_FILE,
+    Parent,
+    RecordInputs,
+    build_record,
+    later_id,
+)
 from harness.evidence.artifacts import (
     artifact_bytes,
     read_json_artifact,
@@ -35,30 +43,23 @@ from harness.evidence.artifacts import (
     write_once,
 )
 from harness.evidence.disk import machine_refusals, sync_file, sync_folder
-from harness.evidence.episode import EPISODE_VERSION
 from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
 from harness.evidence.manifest import MANIFEST_FILE
+from harness.evidence.plan_file import PlanHeader
 from harness.evidence.task_row import TaskRow
 from harness.evidence.task_table import TaskTableWriter, read_task_rows
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.run.finished import OpenRun, open_finished
 from harness.run.policies import NamedPolicy, named_policy
+from harness.run.record import record_inputs, scorer_of
 from harness.run.report import aggregate_hashes, build_report
 from harness.run.rescored_evidence import RescoredEvidence, require_changeable
 from harness.run.score import ScoredCandidate, TakeRow, score_recorded, score_run
 from harness.run.verdict_change import ChangeList
-from harness.scoring.aggregate import AGGREGATE_VERSION
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
-from harness.scoring.records import TASK_SCORE_VERSION
 
-RECORD_FILE: Final = "eval_record.json"
-RECORD_VERSION: Final = "1.0"
-SCORER: Final[dict[str, Json]] = {
-    "aggregate_version": AGGREGATE_VERSION,
-    "episode_version": EPISODE_VERSION,
-    "error_taxonomy_hash": ERROR_TAXONOMY_HASH,
-    "task_score_version": TASK_SCORE_VERSION,
-}
+FILES_VERSION: Final = "1.0"
+IDENTITY_VERSION: Final = "1.0"
 POLICY_CHANGED: Final = "rescore.policy"
 """Why a score under another policy than the run's own is not published."""
 RenderPage = Callable[[Mapping[str, Json], str], str]
@@ -128,15 +129,24 @@ def score_again(
     rows = _Rows(changes, take_row)
     scored = score_run(evidence, rows.take)
     report = _report(evidence, scored, taxonomy_hash, changed=named.policy != recorded)
-    identity = _identity(run, named, taxonomy_hash)
-    page = render_page(report, str(identity["record_id"]))
-    record = {
-        **identity,
-        "candidate_aggregates": aggregate_hashes(scored),
-        "verdict_changes": [each.semantic_payload() for each in changes.found],
-        "rescorable": report["rescorable"],
-        "artifacts": _artifacts(report, page, rows),
-    }
+    record_id = later_id(_identity(run, named, report))
+    page = render_page(report, record_id)
+    record = build_record(
+        replace(
+            _inputs(run, evidence, report, page),
+            kind="rescore",
+            parent=_parent(run),
+            identity=_identity(run, named, report),
+            details={
+                **_episodes(report, scored),
+                "policy_name": named.name,
+                "scoring_policy": named.policy.semantic_payload(),
+                "scoring_policy_hash": named.policy.identity_hash(),
+                "task_rows": rows.as_payload(),
+                "verdict_changes": [each.semantic_payload() for each in changes.found],
+            },
+        )
+    )
     return Rescored(record, report, parent_report, scored, page)
 
 
@@ -170,7 +180,7 @@ def bound_files(folder: Path) -> dict[str, Json]:
         _file("report"),
     )
     payload: dict[str, Json] = {
-        "schema_version": RECORD_VERSION,
+        "schema_version": FILES_VERSION,
         "files": {name: hash_file(folder / name) for name in names},
     }
     return {**payload, "own_hash": content_hash(payload)}
@@ -191,10 +201,13 @@ class _Rows:
         self._changes.take(row)
         self.count += 1
 
-    @property
-    def content_hash(self) -> str:
-        """The hash of the rows as lines of canonical JSON."""
-        return "sha256:" + self._digest.hexdigest()
+    def as_payload(self) -> dict[str, Json]:
+        """Return what binds the rows: their number, and a hash over their lines."""
+        return {
+            "file": _file("eval_task_results"),
+            "rows": self.count,
+            "rows_hash": "sha256:" + self._digest.hexdigest(),
+        }
 
 
 def _recorded_rows(run: OpenRun) -> Iterator[TaskRow]:
@@ -218,16 +231,10 @@ def _report(
     *,
     changed: bool,
 ) -> dict[str, Json]:
-    config = evidence.config
-    header = replace(
-        evidence.plan.header,
-        scoring_policy=config.scoring_policy,
-        scoring_policy_hash=config.scoring_policy_hash,
-    )
     report = build_report(
-        header,
+        _header(evidence),
         scored,
-        max_stop_share=config.max_stop_share,
+        max_stop_share=evidence.config.max_stop_share,
         taxonomy_hash=taxonomy_hash,
     )
     if not changed:
@@ -240,41 +247,75 @@ def _report(
     }
 
 
-def _identity(run: OpenRun, named: NamedPolicy, taxonomy_hash: str) -> dict[str, Json]:
-    """Return what fixes the record, with the id that follows from it."""
-    evidence = run.evidence
-    basis: dict[str, Json] = {
-        "schema_version": RECORD_VERSION,
+def _header(evidence: RescoredEvidence) -> PlanHeader:
+    """Return the plan's header as the new policy reads it."""
+    config = evidence.config
+    return replace(
+        evidence.plan.header,
+        scoring_policy=config.scoring_policy,
+        scoring_policy_hash=config.scoring_policy_hash,
+    )
+
+
+def _inputs(
+    run: OpenRun, evidence: RescoredEvidence, report: Mapping[str, Json], page: bytes
+) -> RecordInputs:
+    """Return what a record of the run has too, for the new report."""
+    resolved = read_json_artifact(run.folder.file("resolved_eval_config"))
+    files = {
+        _file("eval_report"): hash_bytes(artifact_bytes(report)),
+        _file("report"): hash_bytes(page),
+    }
+    return record_inputs(
+        _header(evidence),
+        resolved["semantic_payload"],
+        report,
+        files,
+        _file("eval_task_results"),
+    )
+
+
+def _episodes(
+    report: Mapping[str, Json], scored: Sequence[ScoredCandidate]
+) -> dict[str, Json]:
+    return {
+        "candidate_aggregates": aggregate_hashes(scored),
+        "eval_run_id": report["eval_run_id"],
+        "non_publication_reasons": report["non_publication_reasons"],
+        "policy_changes": report["rescorable"],
+        "publication_allowed": report["publication_allowed"],
+    }
+
+
+def _parent(run: OpenRun) -> Parent:
+    path = run.folder.file("eval_record")
+    return Parent(
+        ORIGINAL, hash_file(path) if path.exists() else None, _parent_facts(run)
+    )
+
+
+def _parent_facts(run: OpenRun) -> dict[str, Json]:
+    return {
+        "eval_run_id": run.manifest["eval_run_id"],
+        "manifest_content_hash": run.manifest_hash,
+        "evidence": run.manifest["evidence"],
+        "evidence_root": run.manifest["merkle_root"],
+        "scoring_policy_hash": run.evidence.config.scoring_policy_hash,
+        "candidate_aggregates": run.manifest["candidate_aggregates"],
+    }
+
+
+def _identity(
+    run: OpenRun, named: NamedPolicy, report: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return what fixes the id: evidence, policy and scorer."""
+    return {
+        "schema_version": IDENTITY_VERSION,
         "kind": "rescore",
-        "parent": {
-            "eval_run_id": run.manifest["eval_run_id"],
-            "manifest_content_hash": run.manifest_hash,
-            "evidence": run.manifest["evidence"],
-            "evidence_root": run.manifest["merkle_root"],
-            "scoring_policy_hash": evidence.config.scoring_policy_hash,
-            "candidate_aggregates": run.manifest["candidate_aggregates"],
-        },
+        "parent": _parent_facts(run),
         "scoring_policy": named.policy.semantic_payload(),
         "scoring_policy_hash": named.policy.identity_hash(),
-        "scorer": {**SCORER, "error_taxonomy_hash": taxonomy_hash},
-    }
-    digits = content_hash(basis).removeprefix("sha256:")
-    return {**basis, "record_id": f"eval-{digits[:12]}", "policy_name": named.name}
-
-
-def _artifacts(report: Json, page: bytes, rows: _Rows) -> dict[str, Json]:
-    """Return what the record holds of its files; a table is bound by its rows."""
-    return {
-        "eval_report": {
-            "file": _file("eval_report"),
-            "content_hash": hash_bytes(artifact_bytes(report)),
-        },
-        "eval_task_results": {
-            "file": _file("eval_task_results"),
-            "rows": rows.count,
-            "rows_hash": rows.content_hash,
-        },
-        "report": {"file": _file("report"), "content_hash": hash_bytes(page)},
+        "scorer": scorer_of(report),
     }
 
 

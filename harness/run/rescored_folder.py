@@ -15,6 +15,7 @@ from typing import Final
 from harness.canonical import Json, is_content_hash
 from harness.conversation.task import ScoringPolicy
 from harness.errors import ArtifactError, Violation
+from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import (
     ARTIFACT_FILES,
@@ -28,7 +29,7 @@ from harness.run.finished import open_finished
 from harness.run.policies import CHANGES, NamedPolicy, named_policy
 from harness.run.recorded import Evidence, RunEvidence
 from harness.run.replay import Replayed
-from harness.run.rescore import RECORD_FILE, Rescored, bound_files, score_again
+from harness.run.rescore import Rescored, bound_files, score_again
 from harness.run.rescored_evidence import RescoredEvidence
 from harness.run.table_comparison import TableComparison
 from harness.scoring.failures import ERROR_TAXONOMY_HASH

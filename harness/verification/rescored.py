@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import artifact_bytes, read_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
-from harness.run.rescore import RECORD_FILE
 from harness.run.rescored_folder import file_differences, replay_rescored
 from harness.run.score import readable
 from harness.verification.findings import Findings

@@ -90,14 +90,14 @@ def test_folder_holds_what_the_record_names(verbatim):
 
     artifacts = record["artifacts"]
     assert json.loads((new / "eval_record.json").read_text()) == record
-    for name in ("eval_report", "report"):
-        named = artifacts[name]
-        assert hash_file(new / named["file"]) == named["content_hash"]
+    assert artifacts == {name: hash_file(new / name) for name in artifacts}
+    assert set(artifacts) == {"eval_report.json", "report.html"}
     assert {path.name for path in new.iterdir()} == {
         "eval_record.json",
         "eval_record_files.json",
         "parent",
-        *(each["file"] for each in artifacts.values()),
+        record["task_rows"]["file"],
+        *artifacts,
     }
 
 
@@ -107,6 +107,9 @@ def test_record_names_parent_evidence_and_policy(bent, verbatim):
 
     parent = record["parent"]
     assert parent["manifest_content_hash"] == hash_file(path)
+    assert parent["record_hash"] == hash_file(path.with_name("eval_record.json"))
+    assert parent["record_id"] == "original"
+    assert "came before" in parent["statement"]
     assert parent["evidence_root"] == json.loads(path.read_text())["merkle_root"]
     assert record["scoring_policy"]["intermediate_text_matching"] == "verbatim"
     assert record["scoring_policy_hash"] != parent["scoring_policy_hash"]
