@@ -18,6 +18,8 @@ def pytest_collection_modifyitems(items):
         if Path(__file__).parent in item.path.parents and "stage" not in item.path.name:
             item.add_marker(pytest.mark.torch)
             item.add_marker(pytest.mark.slow)
+            # Importing the library alone takes ten seconds on a busy machine.
+            item.add_marker(pytest.mark.timeout(180))
             # The library's own warnings are not about this project.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 

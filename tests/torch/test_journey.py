@@ -16,8 +16,6 @@ import yaml
 from tests.torch.gguf_model import convert
 from tests.torch.tiny_model import train
 
-pytestmark = pytest.mark.timeout(180)
-
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LABELS = ["question", "order", "other"]

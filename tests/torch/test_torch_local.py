@@ -408,7 +408,7 @@ def test_a_batch_beyond_memory_is_halved_and_a_row_beyond_it_fails_alone(tmp_pat
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
 
