@@ -254,7 +254,7 @@ class PredictReading:
 def _comparator_files(violations: Violations) -> Iterator[YamlPath]:
     for place, comparator in comparators(violations):
         kind = comparator.get("kind")
-        if kind in COMPARATOR_SECTIONS:
+        if isinstance(kind, str) and kind in COMPARATOR_SECTIONS:
             yield (*place, "system" if kind == "engine" else "train")
 
 

@@ -128,7 +128,7 @@ def _comparator(
     name, kind = comparator.get("engine"), comparator.get("kind")
     section = _mapping(violations, "engines").get(str(name))
     engine_kind = section.get("kind") if isinstance(section, dict) else None
-    if engine_kind not in ENGINE_SECTIONS:
+    if not isinstance(engine_kind, str) or engine_kind not in ENGINE_SECTIONS:
         return
     gives_vectors = engine_kind in EMBEDDING_KINDS
     if kind == "embedding" and not gives_vectors:
