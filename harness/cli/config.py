@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init = commands.add_parser("init", help="write a complete, commented config")
     init.add_argument(
         "--kind",
-        choices=("executable", "predict"),
+        choices=("executable", "predict", "mlperf-agentic"),
         default="executable",
-        help="executable: `run` reads it (default); predict: `predict` does",
+        help="`predict` reads the kind predict, `run` the others (executable)",
     )
     init.add_argument("--benchmark", type=Path, help="folder of run_manifest.json")
     init.add_argument("--base-url", help="chat-completions endpoint, up to /v1")
@@ -56,17 +56,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     predict.add_argument("--system", type=Path, help="file with the system message")
     predict.add_argument("--user", type=Path, help="file with the user template")
+    recorded = init.add_argument_group("kind mlperf-agentic")
+    recorded.add_argument(
+        "--dataset", type=Path, help="recorded conversations, JSON lines or Parquet"
+    )
     init.add_argument("--output", type=Path, required=True, metavar="FILE")
     init.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what had to be chosen."""
+    _refuse_other_kinds(arguments)
     if arguments.kind == "predict":
         return _new_predict(arguments)
-    for option in _PREDICT_ONLY:
-        if getattr(arguments, option) is not None:
-            raise _usage(f"--{option} belongs to --kind predict", "leave it out")
+    if arguments.kind == "mlperf-agentic":
+        return _new_recorded(arguments)
     if arguments.old is None:
         config, choices = _new(arguments)
     else:
@@ -75,19 +79,57 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-_PREDICT_ONLY: Final = ("manifest", "contract", "declaration", "system", "user")
+_OPTIONS_OF: Final = {
+    "executable": ("benchmark", "pack", "mode", "old"),
+    "predict": ("manifest", "contract", "declaration", "system", "user"),
+    "mlperf-agentic": ("dataset",),
+}
+"""Options that one kind alone has."""
+
+
+def _refuse_other_kinds(arguments: argparse.Namespace) -> None:
+    for kind, options in _OPTIONS_OF.items():
+        for option in options:
+            if kind != arguments.kind and getattr(arguments, option) is not None:
+                name = "from" if option == "old" else option
+                raise _usage(f"--{name} belongs to --kind {kind}", "leave it out")
+
+
+def _require(arguments: argparse.Namespace, *options: str) -> None:
+    for option in options:
+        if getattr(arguments, option) is None:
+            raise _usage(f"--{option.replace('_', '-')} is missing", "state it")
+
+
+def _new_recorded(arguments: argparse.Namespace) -> int:
+    from harness.config.teacher_forced_starter import write_teacher_forced_config
+
+    _require(arguments, "dataset", "base_url", "model")
+    config = write_teacher_forced_config(
+        arguments.output,
+        dataset=arguments.dataset,
+        base_url=arguments.base_url,
+        model=arguments.model,
+        alias=arguments.alias,
+        api_key_env=arguments.api_key_env,
+    )
+    if arguments.json:
+        document = {
+            "output": str(arguments.output),
+            "eval_config_hash": config.eval_config_hash,
+        }
+        print(json.dumps(document, sort_keys=True))
+        return EXIT_DONE
+    print(f"wrote {arguments.output} ({arguments.kind})")
+    print(f"eval_config_hash {config.eval_config_hash}")
+    print(f"next: fairtrial run {arguments.output}")
+    return EXIT_DONE
 
 
 def _new_predict(arguments: argparse.Namespace) -> int:
     from harness.config.predict_starter import PredictFiles, write_predict_config
 
-    for option in ("manifest", "contract", "base_url", "model"):
-        if getattr(arguments, option) is None:
-            raise _usage(f"--{option.replace('_', '-')} is missing", "state it")
-    for option in ("benchmark", "pack", "mode", "old"):
-        if getattr(arguments, option) is not None:
-            name = "from" if option == "old" else option
-            raise _usage(f"--{name} belongs to --kind executable", "leave it out")
+    _require(arguments, "manifest", "contract", "base_url", "model")
     config = write_predict_config(
         arguments.output,
         PredictFiles(
@@ -112,9 +154,7 @@ def _new_predict(arguments: argparse.Namespace) -> int:
 def _new(arguments: argparse.Namespace) -> tuple[EvalConfig, dict[YamlPath, str]]:
     from harness.config.starter import starter_candidate, write_starter_config
 
-    for option in ("benchmark", "base_url", "model"):
-        if getattr(arguments, option) is None:
-            raise _usage(f"--{option.replace('_', '-')} is missing", "state it")
+    _require(arguments, "benchmark", "base_url", "model")
     manifest = _run_manifest(arguments.benchmark)
     choices: dict[YamlPath, str] = {}
     oracle = _oracle(arguments, manifest, choices)

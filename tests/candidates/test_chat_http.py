@@ -582,3 +582,46 @@ def test_cancelled_request_leaves_an_attempt_and_no_outcome():
 
     assert records.order == ["request", "attempt"]
     assert records.attempts[0].status == "cancelled"
+
+
+def with_header(base_url, **options):
+    """Ask once with a header that belongs to this request alone."""
+    request = prepared(endpoint(base_url))
+    routed = replace(request, headers=((b"X-Session-ID", b"talk 7"),))
+
+    async def ask_twice():
+        candidate = ChatHttpCandidate(
+            endpoint(base_url),
+            KEY,
+            candidate_timeout_s=5.0,
+            max_retries=0,
+            recorder=Records(),
+            **options,
+        )
+        async with candidate:
+            await candidate.exchange(routed, deadline=anyio.current_time() + 5)
+            await candidate.exchange(request, deadline=anyio.current_time() + 5)
+
+    anyio.run(ask_twice)
+
+
+def test_header_of_one_request_goes_with_that_request_alone():
+    with ScriptedServer([HI]) as server:
+        with_header(server.url)
+        sent = [received.headers for received in server.requests]
+
+    assert sent[0]["x-session-id"] == "talk 7"
+    assert sent[0]["authorization"] == f"Bearer {KEY}"
+    assert "x-session-id" not in sent[1]
+
+
+def test_header_of_one_request_goes_through_a_foreign_transport_too():
+    seen = []
+
+    def handle(request):
+        seen.append(request.headers.get("x-session-id"))
+        return httpx.Response(200, content=HI.body)
+
+    with_header("http://model.invalid/v1", transport=httpx.MockTransport(handle))
+
+    assert seen == ["talk 7", None]

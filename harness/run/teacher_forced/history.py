@@ -91,7 +91,8 @@ def read_taught(path: Path, use: RowUse) -> list[TaughtConversation]:
         conversation = builder.conversation(source_id)
         taught.append(conversation)
         problems += (
-            _violation(path, source_id, turn, text) for turn, text in builder.problems
+            _violation(path, source_id, turn, text)
+            for turn, text in sorted(builder.problems)
         )
     if problems:
         raise ScoringError.from_violations(tuple(problems[:_SHOWN]))
@@ -167,16 +168,15 @@ class _Builder:
         )
 
     def _tools(self, client: dict[str, Json]) -> tuple[Json, ...]:
-        tools = client.get("tools")
-        if tools is None:
-            tools = self.rows[0].get("tools")
+        row = client if client.get("tools") is not None else self.rows[0]
+        tools = row.get("tools")
         if tools is None:
             return ()
         if not isinstance(tools, list) or not all(isinstance(t, dict) for t in tools):
-            self._note(client, "tools is no array of objects")
+            self._note(row, "tools is no array of objects")
             return ()
         # Encoded once, so that what JSON cannot hold is refused here.
-        return tuple(tools) if any(self._encoded(client, tools)) else ()
+        return tuple(tools) if any(self._encoded(row, tools)) else ()
 
     def _system(self) -> str | None:
         for row in self.rows:

@@ -1,0 +1,165 @@
+"""`fairtrial run` with a config of kind mlperf-agentic, as a user calls it."""
+
+import json
+import socket
+
+import pytest
+
+from harness.cli.main import main
+from tests.run.teacher_forced.conversations import ASKED, Teacher, TurnBench
+from tests.servers import json_reply
+
+
+@pytest.fixture
+def turns(tmp_path):
+    return TurnBench(tmp_path)
+
+
+def init(turns, *words):
+    return main(
+        [
+            *("config", "init", "--kind", "mlperf-agentic", "--model", "gold"),
+            *("--dataset", str(turns.dataset), "--base-url", turns.base_url),
+            *("--output", str(turns.file), *words),
+        ]
+    )
+
+
+def serve(turns, bend=lambda *_: None):
+    teacher = Teacher(bend=bend)
+    return teacher, teacher.served()
+
+
+def test_init_run_and_score_give_the_same_scores(turns, tmp_path, capsys):
+    def bend(name, turn, _):
+        failed = (name, turn) == ("repo-a", 5)
+        return json_reply({}, 400) if failed else None
+
+    _, server = serve(turns, bend)
+    with server:
+        turns.base_url = server.url
+        assert init(turns) == 0
+        assert main(["run", str(turns.file)]) == 9
+    scored = main(
+        [
+            *("score", "mlperf-agentic", "--dataset", str(turns.dataset)),
+            *("--report-dir", str(turns.output), "--output", str(tmp_path / "s")),
+        ]
+    )
+
+    assert scored == 0
+    for name in ("scores.json", "diagnostics.json"):
+        ours = (turns.output / name).read_bytes()
+        assert (tmp_path / "s" / name).read_bytes() == ours
+    printed = capsys.readouterr().out
+    assert "unanswered       1: 1 provider_rejected" in printed
+    assert "no headline: stops.share_over_cap" in printed
+
+
+def test_progress_goes_to_stderr_and_the_report_to_stdout(turns, capsys):
+    _, server = serve(turns)
+    with server:
+        turns.base_url = server.url
+        init(turns)
+        capsys.readouterr()
+        assert main(["run", str(turns.file), "--json"]) == 0
+
+    out, err = capsys.readouterr()
+    assert json.loads(out) == turns.json("eval_report.json")
+    assert err.splitlines()[-1] == (f"gold: {ASKED}/{ASKED} turns, 3/3 conversations")
+
+
+def test_dry_run_asks_nobody_and_makes_nothing(turns, capsys):
+    init(turns)
+    capsys.readouterr()
+
+    assert main(["run", str(turns.file), "--dry-run"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["candidate_network_used"] is False
+    assert found["planned_turns"] == found["dataset"]["turns"] == ASKED
+    assert found["dataset"]["scorable_turns"] == ASKED - 1
+    assert not turns.output.exists()
+
+
+def test_finished_folder_replays_with_no_socket(turns, capsys, monkeypatch):
+    _, server = serve(turns)
+    with server:
+        turns.base_url = server.url
+        init(turns)
+        main(["run", str(turns.file)])
+        first = capsys.readouterr().out
+
+    def refuse(*_, **__):
+        raise AssertionError("a replay opened a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    assert main(["run", str(turns.file)]) == 0
+
+    out, err = capsys.readouterr()
+    assert first.endswith(out)
+    assert "replayed from its evidence" in err
+
+
+def test_endpoint_that_refuses_the_key_ends_with_5_and_resume_needs_a_word(
+    turns, capsys
+):
+    refusing = [True]
+
+    def bend(*_):
+        return json_reply({}, 401) if refusing[0] else None
+
+    _, server = serve(turns, bend)
+    with server:
+        turns.base_url = server.url
+        init(turns)
+        assert main(["run", str(turns.file)]) == 5
+        refusing.clear()
+        refusing.append(False)
+        assert main(["run", str(turns.file)]) == 7
+        assert main(["run", str(turns.file), "--resume"]) == 0
+
+    assert "eval_run_unfinished" in capsys.readouterr().err
+
+
+def test_broken_data_set_ends_with_3_before_anything_is_made(turns, capsys):
+    init(turns)
+    turns.dataset.write_text('{"conversation_id": "a", "turn": 2, "role": "tool"}\n')
+
+    assert main(["run", str(turns.file)]) == 3
+    assert main(["run", str(turns.file), "--dry-run"]) == 3
+    assert not turns.output.exists()
+    assert "eval_predictions_invalid" in capsys.readouterr().err
+
+
+def test_broken_config_ends_with_2_and_names_every_key(turns, capsys):
+    init(turns)
+    text = turns.file.read_text()
+    turns.file.write_text(
+        text.replace("repeats: 1", "repeats: 0").replace("salt: null", "pepper: null")
+    )
+
+    assert main(["run", str(turns.file)]) == 2
+    err = capsys.readouterr().err
+    assert "asking.repeats" in err
+    assert "asking.pepper" in err
+
+
+def test_init_says_what_is_missing_and_what_belongs_elsewhere(turns, capsys):
+    missing = main(
+        [*("config", "init", "--kind", "mlperf-agentic"), "--output", "x.yaml"]
+    )
+    foreign = init(turns, "--manifest", "rows.jsonl")
+
+    assert (missing, foreign) == (2, 2)
+    err = capsys.readouterr().err
+    assert "--dataset is missing" in err
+    assert "--manifest belongs to --kind predict" in err
+
+
+def test_init_as_json_names_file_and_hash(turns, capsys):
+    assert init(turns, "--json") == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["output"] == str(turns.file)
+    assert found["eval_config_hash"].startswith("sha256:")
