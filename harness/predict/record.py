@@ -1,19 +1,24 @@
 """The evaluation record of a predict run, assembled from what its folder holds.
 
 Nothing is computed twice and nothing is measured here: metrics are the contract's own,
-conditions and decoding as applied come from the log, row by row. Hashes of rows are
-taken over ids, inputs and golds in manifest order.
+conditions and decoding as applied come from the log, row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from harness.canonical import Json, content_hash, hash_file
-from harness.errors import ArtifactError, EvidenceError, FairtrialError
+from harness.canonical import Json, hash_file
+from harness.errors import FairtrialError
 from harness.evaluations.conditions import ConditionCounts
-from harness.evaluations.contracts import answer_metrics, scorer_versions
+from harness.evaluations.contracts import (
+    answer_metrics,
+    contract_fields,
+    metric_fields,
+    scorer_versions,
+)
+from harness.evaluations.of_files import SINGLE_TURN
 from harness.evaluations.protocol import Protocol
 from harness.evaluations.record import (
     Holdout,
@@ -24,21 +29,22 @@ from harness.evaluations.record import (
 )
 from harness.evaluations.record import Subject as RecordSubject
 from harness.evaluations.rescoring import Obstacle
+from harness.evaluations.rows import RowsDigest
+from harness.evaluations.stored import uses_before
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.generation_log import RecordedRow
 from harness.predict.folder import (
     DECLARATION_FILE,
     MANIFEST_FILE,
-    RECORD_FILE,
     SCORES_FOLDER,
     PredictFolder,
 )
 from harness.predict.outputs import SubjectResult, requested
-from harness.predict.plan import TASKS, PredictPlan
+from harness.predict.plan import TASKS, PredictPlan, Subject
 from harness.predict.registry import model_of
 from harness.predictions.action_ir import SAMPLE_SCORES
-from harness.predictions.digests import file_sha256
-from harness.predictions.questions import Question, read_questions
+from harness.predictions.prompting import Prompt
+from harness.predictions.questions import read_questions
 
 EMBEDDING_BASELINE: Final = (
     "the answer is what stands nearest to the row's input by the cosine of embeddings: "
@@ -51,14 +57,14 @@ def completed_record(
     folder: PredictFolder,
     results: Sequence[SubjectResult],
     *,
-    uses_before: int | None = None,
+    uses: int | None = None,
 ) -> dict[str, Json]:
     """Return the record of a completed evaluation.
 
-    `uses_before` replaces the count of a holdout's uses, for a record made again.
+    `uses` replaces the count of a holdout's uses, for a record that is made again.
     """
     subjects = [_subject(plan, result) for result in results]
-    return build_record(_inputs(plan, folder, subjects, None, uses_before))
+    return build_record(_inputs(plan, folder, subjects, None, uses))
 
 
 def failed_record(
@@ -78,13 +84,13 @@ def _inputs(
     folder: PredictFolder,
     subjects: Sequence[RecordSubject],
     error: FairtrialError | None,
-    uses_before: int | None,
+    uses: int | None,
 ) -> RecordInputs:
-    artifacts = folder.hashes()
+    artifacts, rows = folder.hashes(), _rows(plan, folder)
     return RecordInputs(
         kind="predict",
         task=TASKS[plan.contract],
-        protocol=_protocol(plan, folder),
+        protocol=_protocol(plan, folder, rows),
         scorer=scorer_versions(plan.contract),
         subjects=subjects,
         artifacts=artifacts,
@@ -94,7 +100,7 @@ def _inputs(
         else (Obstacle("rows_incomplete", "the evaluation was not completed"),),
         parent=_parent(plan),
         identity={"artifacts": artifacts, "predict_config_hash": plan.config_hash},
-        holdout=_holdout(plan, folder, uses_before),
+        holdout=_holdout(plan, folder, rows, uses),
         failure=error,
         details={"predict_config_hash": plan.config_hash},
     )
@@ -117,7 +123,17 @@ def _subject(plan: PredictPlan, result: SubjectResult) -> RecordSubject:
         measurements=result.measurements,
         counts={**found["counts"], **_counts(result)},
         samples=f"{SCORES_FOLDER}/{subject.name}/{SAMPLE_SCORES}",
+        protocol=_own_protocol(plan, subject),
     )
+
+
+def _own_protocol(plan: PredictPlan, subject: Subject) -> dict[str, Mapping[str, Json]]:
+    """Return what a comparator was asked with that is not the candidate's."""
+    if subject.prompt is None:
+        return {"prompts": {"shown": "nothing but embeddings"}, "decoding": {}}
+    if subject.prompt == plan.prompt:
+        return {}
+    return {"prompts": _prompts(subject.prompt)}
 
 
 def _conditions(rows: Sequence[RecordedRow]) -> dict[str, Json]:
@@ -140,39 +156,33 @@ def _counts(result: SubjectResult) -> dict[str, Json]:
     }
 
 
-def _protocol(plan: PredictPlan, folder: PredictFolder) -> Protocol:
-    questions = read_questions(folder.file(MANIFEST_FILE), plan.contract)
-    prompt = plan.prompt.as_record()
+def _protocol(plan: PredictPlan, folder: PredictFolder, rows: RowsDigest) -> Protocol:
     declaration = folder.file(DECLARATION_FILE)
     return Protocol(
-        rows={
-            "count": len(questions),
-            "gold": _over(questions, lambda row: row.gold),
-            "ids": _over(questions, lambda row: row.id),
-            "inputs": _over(questions, lambda row: row.input),
-        },
-        prompts={
-            name: None if prompt[name] is None else prompt[name]["sha256"]
-            for name in ("system_message", "user")
-        },
+        rows=rows.as_fields(),
+        prompts=_prompts(plan.prompt),
         decoding=requested(plan),
-        metric={
-            "name": plan.metric,
-            "version": scorer_versions(plan.contract)["metric_version"],
-        },
-        contract={
-            **scorer_versions(plan.contract),
-            "declaration_sha256": file_sha256(declaration)
-            if plan.declaration is not None
-            else None,
-        },
-        plan={"max_stop_share": plan.evaluation.max_stop_share},
-        scope={"kind": "predict"},
+        metric=metric_fields(plan.contract, plan.metric),
+        contract=contract_fields(
+            plan.contract, None if plan.declaration is None else hash_file(declaration)
+        ),
+        scope=SINGLE_TURN,
     )
 
 
-def _over(questions: Sequence[Question], member: Callable[[Question], Json]) -> str:
-    return content_hash([member(question) for question in questions])
+def _prompts(prompt: Prompt) -> dict[str, Json]:
+    texts = prompt.as_record()
+    return {
+        f"{name}_sha256": None if texts[name] is None else texts[name]["sha256"]
+        for name in ("system_message", "user")
+    }
+
+
+def _rows(plan: PredictPlan, folder: PredictFolder) -> RowsDigest:
+    digest = RowsDigest(inputs=True)
+    for row in read_questions(folder.file(MANIFEST_FILE), plan.contract):
+        digest.add(row.id, row.gold, row.input)
+    return digest
 
 
 def _parent(plan: PredictPlan) -> Parent | None:
@@ -188,30 +198,10 @@ def _parent(plan: PredictPlan) -> Parent | None:
 
 
 def _holdout(
-    plan: PredictPlan, folder: PredictFolder, uses_before: int | None
+    plan: PredictPlan, folder: PredictFolder, rows: RowsDigest, uses: int | None
 ) -> Holdout | None:
     if not plan.evaluation.holdout:
         return None
-    rows = file_sha256(folder.file(MANIFEST_FILE))
-    if uses_before is None:
-        uses_before = _uses_beside(folder, rows)
-    return Holdout(rows, uses_before)
-
-
-def _uses_beside(folder: PredictFolder, rows_sha256: str) -> int:
-    """Count completed evaluations in folders beside this one that used the rows."""
-    own = folder.path.resolve()
-    uses = 0
-    for record in sorted(own.parent.glob(f"*/{RECORD_FILE}")):
-        if record.parent.resolve() == own:
-            continue
-        try:
-            stated = read_json_artifact(record)
-        except (ArtifactError, EvidenceError):
-            # A neighbour that cannot be read is no reason to refuse this evaluation.
-            continue
-        holdout = stated.get("holdout") if isinstance(stated, Mapping) else None
-        completed = isinstance(stated, Mapping) and stated.get("status") == "completed"
-        if completed and isinstance(holdout, Mapping):
-            uses += holdout.get("rows_sha256") == rows_sha256
-    return uses
+    if uses is None:
+        uses = uses_before(folder.path, rows.sha256)
+    return Holdout(rows.sha256, uses)

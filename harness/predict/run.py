@@ -168,7 +168,7 @@ def _again(plan: PredictPlan, folder: PredictFolder) -> FinishedPredict:
     stored = read_json_artifact(folder.record)
     # How often a holdout had been used is a fact of that day.
     uses = (stored.get("holdout") or {}).get("uses_before")
-    record = completed_record(plan, folder, results, uses_before=uses)
+    record = completed_record(plan, folder, results, uses=uses)
     if record != stored:
         differing = sorted(
             key
