@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "explain": _Command("explain", "one episode as a person reads it"),
     "audit": _Command("audit", "who may have read the benchmark, and what rests on it"),
     "score": _Command("score", "score recorded predictions under a published contract"),
+    "compare": _Command("compare", "whether runs can be ranked, and how they rank"),
     "candidates": _Command("candidates", "serve the control candidates"),
     "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
     "drill": _Command("drill", "break everything around a run; check the blame"),
