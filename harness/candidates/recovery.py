@@ -31,7 +31,7 @@ def recovered_outcome(
     if newest is None or newest.raw_response is None or newest.retryable:
         return None
     delivery = Delivered(
-        newest.http_status or 0, newest.response_headers, _body_of(newest)
+        newest.http_status or 0, newest.response_headers, body_of(newest)
     )
     found = classify(
         delivery.status,
@@ -64,7 +64,8 @@ def recovered_outcome(
     )
 
 
-def _body_of(attempt: Attempt) -> bytes:
+def body_of(attempt: Attempt) -> bytes:
+    """Return the recorded body as its bytes; empty where none was kept."""
     text = attempt.raw_response or ""
     if attempt.raw_response_encoding == "base64":
         return base64.b64decode(text)

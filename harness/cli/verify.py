@@ -20,8 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify; 0 if nothing is wrong, 1 if something is."""
+    from harness.cli.turns_again import again
     from harness.run.rescored_folder import is_rescored
     from harness.run.seclusion import secluded
+    from harness.run.teacher_forced.frozen import is_turns_run
     from harness.verification.answer import (
         as_json,
         as_text,
@@ -32,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.verification.rescored import verify_rescored
     from harness.verification.verify import verify
 
+    if is_turns_run(arguments.run):
+        return again("verified", arguments.run, as_json=arguments.json)
     extras = all_extras()
     with secluded():
         rescored = is_rescored(arguments.run)

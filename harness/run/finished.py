@@ -34,14 +34,20 @@ def open_finished(path: Path) -> Iterator[OpenRun]:
     Raises ArtifactError for a folder without a finished run, EvidenceError where the
     evidence is damaged or is not what the manifest commits to.
     """
-    folder = RunFolder(path)
-    state = folder.state()
-    if state is not FolderState.FINISHED:
-        raise _refusal(path, state)
+    folder = require_finished(path)
     manifest = read_json_artifact(folder.manifest)
     with RunEvidence(path) as evidence:
         _check_roots(manifest, evidence)
         yield OpenRun(folder, evidence, manifest, hash_file(folder.manifest))
+
+
+def require_finished(path: Path) -> RunFolder:
+    """Return the folder of a finished run; raise ArtifactError for any other."""
+    folder = RunFolder(path)
+    state = folder.state()
+    if state is not FolderState.FINISHED:
+        raise _refusal(path, state)
+    return folder
 
 
 def _refusal(path: Path, state: FolderState) -> ArtifactError:

@@ -38,8 +38,10 @@ class RunSettings:
         """Read the payload of `resolved_eval_config.json`.
 
         Raises EvidenceError (`eval_artifact_invalid`) where a setting is missing or
-        a stated hash does not follow from the meaning.
+        a stated hash does not follow from the meaning, and
+        `eval_runner_mode_unsupported` for a run of another kind.
         """
+        require_executable(document)
         try:
             settings = cls._read(document["semantic_payload"])
             stated = {
@@ -90,6 +92,22 @@ class RunSettings:
         if alias not in self.endpoints:
             raise _refusal(f"a candidate {alias}", ", ".join(sorted(self.endpoints)))
         return self.endpoints[alias]
+
+
+def require_executable(document: Json) -> None:
+    """Refuse the resolved config of another kind; raises EvidenceError."""
+    meaning = document.get("semantic_payload") if isinstance(document, dict) else None
+    kind = meaning.get("kind") if isinstance(meaning, dict) else None
+    if isinstance(kind, str) and kind != "executable":
+        raise EvidenceError(
+            "eval_runner_mode_unsupported",
+            f"this command does not serve runs of kind {kind}",
+            where=RESOLVED_FILE,
+            expected="a run of kind executable",
+            actual=kind,
+            recovery="`fairtrial replay RUN` works a run of kind mlperf-agentic out "
+            "again, and its scores.json can be made again with `fairtrial score`",
+        )
 
 
 def _endpoint(candidate: Mapping[str, Any]) -> dict[str, Any]:

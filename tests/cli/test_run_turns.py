@@ -163,3 +163,61 @@ def test_init_as_json_names_file_and_hash(turns, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["output"] == str(turns.file)
     assert found["eval_config_hash"].startswith("sha256:")
+
+
+@pytest.fixture
+def finished(turns, capsys):
+    """A finished run."""
+    _, server = serve(turns)
+    with server:
+        turns.base_url = server.url
+        init(turns)
+        assert main(["run", str(turns.file)]) == 0
+    capsys.readouterr()
+    return turns
+
+
+@pytest.mark.parametrize(
+    ("command", "word"), [("replay", "replayed"), ("verify", "verified")]
+)
+def test_folder_alone_is_worked_out_again(finished, capsys, command, word):
+    finished.file.unlink()
+    finished.dataset.unlink()
+
+    assert main([command, str(finished.output)]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith(f"{word} {ASKED} turns")
+    assert out.endswith("result: equal\n")
+
+
+@pytest.mark.parametrize("command", ["replay", "verify"])
+def test_folder_that_states_something_else_ends_with_1(finished, capsys, command):
+    scores = finished.output / "scores.json"
+    scores.write_text(scores.read_text().replace('"score": 1.0', '"score": 0.9', 1))
+
+    assert main([command, str(finished.output), "--json"]) == 1
+
+    out, err = capsys.readouterr()
+    places = {each["where"] for each in json.loads(out)["differences"]}
+    assert "scores.json" in places
+    assert "eval_artifact_invalid" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain", "repo-a"],
+        ["sensitivity"],
+        ["rescore", "--output", "new"],
+        ["seal", "--output", "new"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_for_other_runs_refuse_the_kind_by_name(finished, capsys, words):
+    command, *rest = words
+    rest = [str(finished.folder / "new") if w == "new" else w for w in rest]
+
+    assert main([command, str(finished.output), *rest]) == 3
+
+    assert "eval_runner_mode_unsupported" in capsys.readouterr().err

@@ -16,6 +16,7 @@ import anyio
 from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config.teacher_forced import TeacherForcedConfig
+from harness.errors import ArtifactError
 from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.folder import FolderState, RunFolder
 from harness.predictions.mlperf_agentic import EVENTS
@@ -25,7 +26,12 @@ from harness.run.resuming import ResumingCandidate
 from harness.run.seclusion import secluded
 from harness.run.teacher_forced.collect import TurnCollector, TurnProgress
 from harness.run.teacher_forced.frozen import freeze, read_frozen, request_plan
-from harness.run.teacher_forced.publish import EVIDENCE_NAME, compare, publish
+from harness.run.teacher_forced.publish import (
+    EVIDENCE_NAME,
+    ResultAgain,
+    compare,
+    publish,
+)
 from harness.run.teacher_forced.requests import RequestPlan
 from harness.scoring.aggregate import STOPS_OVER_CAP
 
@@ -71,11 +77,21 @@ def evaluate_turns(
     return FinishedTurns(report, replayed=False)
 
 
-def _again(folder: RunFolder) -> FinishedTurns:
+def replay_turns(folder: RunFolder) -> ResultAgain:
+    """Work a finished run out again from its folder alone; opens no socket.
+
+    Raises ArtifactError, EvidenceError or ScoringError where that cannot be done.
+    """
     with secluded():
         inputs = read_frozen(folder)
-        plan = request_plan(inputs.config, inputs.dataset)
-        return FinishedTurns(compare(folder, inputs, plan), replayed=True)
+        return compare(folder, inputs, request_plan(inputs.config, inputs.dataset))
+
+
+def _again(folder: RunFolder) -> FinishedTurns:
+    again = replay_turns(folder)
+    if again.differences:
+        raise ArtifactError.from_violations(again.differences)
+    return FinishedTurns(again.report, replayed=True)
 
 
 async def _collect(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.canonical import hash_file
+from harness.canonical import Json, hash_file
 from harness.config.teacher_forced import TeacherForcedConfig
+from harness.config.teacher_forced_document import KIND
 from harness.errors import ArtifactError, SourceError
 from harness.evidence.artifacts import (
     read_json_artifact,
@@ -22,6 +23,7 @@ from harness.evidence.artifacts import (
 )
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.predictions.mlperf_dataset import is_parquet
+from harness.run.settings import require_executable
 from harness.run.teacher_forced.history import RowUse, read_taught
 from harness.run.teacher_forced.requests import RequestPlan
 
@@ -71,6 +73,23 @@ def freeze(folder: RunFolder, config: TeacherForcedConfig) -> FrozenInputs:
             recovery="start again when nothing writes the file",
         )
     return FrozenInputs(config, kept)
+
+
+def is_turns_run(folder: Path) -> bool:
+    """Tell whether a folder holds a run of this kind; raises ArtifactError."""
+    resolved = _resolved(folder)
+    meaning = resolved.get("semantic_payload") if isinstance(resolved, dict) else None
+    return isinstance(meaning, dict) and meaning.get("kind") == KIND
+
+
+def refuse_turns_run(folder: Path) -> None:
+    """Refuse a run of this kind by name; raises EvidenceError."""
+    require_executable(_resolved(folder))
+
+
+def _resolved(folder: Path) -> Json:
+    file = folder / CONFIG_FILE
+    return read_json_artifact(file) if file.is_file() else None
 
 
 def read_frozen(folder: RunFolder) -> FrozenInputs:

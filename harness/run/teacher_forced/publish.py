@@ -18,7 +18,7 @@ from typing import Final
 
 from harness.canonical import Json, hash_file
 from harness.config.teacher_forced import TeacherForcedConfig
-from harness.errors import ArtifactError
+from harness.errors import Violation
 from harness.evidence.artifacts import artifact_bytes, read_json_artifact, write_once
 from harness.evidence.candidate_log import (
     CANDIDATE_LOG,
@@ -45,6 +45,7 @@ from harness.predictions.mlperf_agentic import (
     ScoredRun,
     score_events,
 )
+from harness.run.difference import differences
 from harness.run.teacher_forced.event_log import event_lines, index_map_pieces
 from harness.run.teacher_forced.frozen import CONFIG_FILE, FrozenInputs
 from harness.run.teacher_forced.recorded import RecordedTurns
@@ -150,12 +151,18 @@ def publish(
     return report
 
 
-def compare(folder: RunFolder, inputs: FrozenInputs, plan: RequestPlan) -> Json:
-    """Make the result again and return the report; nothing is written.
+@dataclass(frozen=True, slots=True)
+class ResultAgain:
+    """What came out of the evidence again, and where the folder says otherwise."""
 
-    Raises ArtifactError at the first file that does not follow from the evidence.
-    """
+    report: dict[str, Json]
+    differences: tuple[Violation, ...]
+
+
+def compare(folder: RunFolder, inputs: FrozenInputs, plan: RequestPlan) -> ResultAgain:
+    """Make the result again beside what is stored; nothing is written."""
     manifest = read_json_artifact(folder.manifest)
+    found: list[Violation] = []
 
     def check(name: str, pieces: Iterable[bytes]) -> None:
         digest = hashlib.sha256()
@@ -163,21 +170,17 @@ def compare(folder: RunFolder, inputs: FrozenInputs, plan: RequestPlan) -> Json:
             digest.update(piece)
         stored = folder.path / name
         actual = hash_file(stored) if stored.is_file() else "no such file"
-        _require_equal(name, f"sha256:{digest.hexdigest()}", actual)
+        found.extend(differences(name, f"sha256:{digest.hexdigest()}", actual))
 
     with open_records(folder) as records:
         report = RunResult(folder.path, inputs, plan, records).produce(check)
         root = _root(records)
-    again = _committed(folder, inputs, report, root)
     stated = manifest if isinstance(manifest, dict) else {}
+    again = _committed(folder, inputs, report, root)
+    again["manifest_hash"] = manifest_hash(stated)
     for name, value in again.items():
-        _require_equal(f"{MANIFEST_FILE}, {name}", value, stated.get(name))
-    _require_equal(
-        f"{MANIFEST_FILE}, manifest_hash",
-        manifest_hash(stated),
-        stated.get("manifest_hash"),
-    )
-    return report
+        found.extend(differences(f"{MANIFEST_FILE}.{name}", value, stated.get(name)))
+    return ResultAgain(report, tuple(found))
 
 
 def _root(records: CandidateLog) -> RecordRoot:
@@ -229,15 +232,3 @@ def _manifest(
         "timing": RunTiming(started, datetime.now(UTC)).as_payload(),
     }
     return {**payload, "manifest_hash": manifest_hash(payload)}
-
-
-def _require_equal(where: str, expected: Json, actual: Json) -> None:
-    if expected != actual:
-        raise ArtifactError(
-            "eval_artifact_invalid",
-            "the folder states something else than its evidence gives",
-            where=where,
-            expected=str(expected)[:400],
-            actual=str(actual)[:400],
-            recovery="bring back the folder as the run wrote it",
-        )

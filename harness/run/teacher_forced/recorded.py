@@ -1,8 +1,9 @@
 """The evidence of a run, turn by turn, as config and data set say it must be.
 
-Every request is made again and looked up by its hash, so a body that says anything
-else, a turn without an outcome and a request that nothing accounts for are refused.
-Nothing is sent.
+Every request is made again and looked up by its hash, and every answer is read again
+from the bytes that came, so a body that says anything else, a turn without an outcome,
+an answer that nobody gave and a request that nothing accounts for are refused. Nothing
+is sent.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from harness.candidates.recovery import body_of, recovered_outcome
 from harness.candidates.request import PreparedRequest
+from harness.canonical import hash_bytes
 from harness.causes import Cause
 from harness.errors import EvidenceError
-from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateRecords
+from harness.evidence.candidate_log import (
+    CANDIDATE_LOG,
+    CandidateRecords,
+    is_completion,
+)
 from harness.evidence.episode import Attempt, Outcome
 from harness.run.teacher_forced.collect import failure_cause
 from harness.run.teacher_forced.history import AskedTurn
@@ -94,4 +101,35 @@ class RecordedTurns:
             )
         self._used += 1
         attempts = self.records.attempts_of(request.request_hash)
+        self._require_received(request, outcome, attempts)
         return RecordedTurn(part, turn, request, outcome, attempts, None)
+
+    def _require_received(
+        self, request: PreparedRequest, outcome: Outcome, attempts: tuple[Attempt, ...]
+    ) -> None:
+        """Refuse an outcome that does not follow from the last recorded exchange."""
+        last = attempts[-1] if attempts else None
+        received = recovered_outcome(
+            request.request_hash,
+            attempts,
+            echo_reasoning=self.plan.endpoint.echo_reasoning,
+        )
+        if last is None:
+            sound = False
+        elif received is None:
+            sound = not is_completion(outcome) and (
+                outcome.detail_code == last.detail_code
+            )
+        else:
+            sound = received.identity_hash() == outcome.identity_hash() and (
+                last.raw_response_hash == hash_bytes(body_of(last))
+            )
+        if not sound:
+            raise EvidenceError(
+                "eval_candidate_cache_conflict",
+                "an outcome does not follow from what was received",
+                where=f"{CANDIDATE_LOG.file_name}, request {request.request_id}",
+                expected="the outcome that the last recorded exchange gives",
+                actual=f"{outcome.wire_class} {outcome.detail_code or ''}".strip(),
+                recovery="bring back an intact copy of the run folder",
+            )

@@ -15,6 +15,7 @@ from tests.run.teacher_forced.conversations import (
     CONVERSATIONS,
     SCORED,
     Teacher,
+    TurnBench,
     bash,
     coding,
     write_dataset,
@@ -553,3 +554,68 @@ def test_files_are_strict_json(turns):
         text = (turns.output / name).read_text()
         assert "NaN" not in text
         assert json.loads(text)
+
+
+def rewritten(path, change):
+    """Write the log again, with sound hashes, its payloads changed by `change`."""
+    with CandidateLog.open(path, writable=False) as records:
+        entries = [
+            (e.record_type, e.key, change(e.record_type, e.payload()), e.number)
+            for e in records.log.entries()
+        ]
+    path.unlink()
+    with CandidateLog.open(path, writable=True) as records:
+        for kind, key, payload, number in entries:
+            if payload is not None:
+                records.log.append(kind, key, payload, number)
+
+
+def another_text(kind, payload):
+    """State another answer than the one that was received."""
+    if kind == "completion":
+        payload["outcome"]["response"]["text"] = "intent: I001"
+    return payload
+
+
+def another_body(kind, payload):
+    """State another body under the hash of the one that was received."""
+    if kind == "attempt":
+        body = payload["attempt"]["raw_response"]
+        payload["attempt"]["raw_response"] = body.replace("chatcmpl-1", "chatcmpl-2")
+    return payload
+
+
+@pytest.mark.parametrize("change", [another_text, another_body])
+def test_answer_that_does_not_follow_from_its_bytes_is_refused(turns, change):
+    run_with(turns, lambda *_: completion("none"))
+    rewritten(turns.output / "candidate_io_cache.jsonl", change)
+
+    with pytest.raises(EvidenceError) as caught:
+        turns.run(turns.config())
+
+    assert caught.value.code == "eval_candidate_cache_conflict"
+
+
+def test_request_that_no_turn_accounts_for_is_refused(turns):
+    run_with(turns, rows=CONVERSATIONS)
+    log = turns.output / "candidate_io_cache.jsonl"
+    other = TurnBench(make_folder(turns.folder / "other"))
+    run_with(other, rows=CONVERSATIONS, asking={"salt": "more"})
+    foreign = other.output / "candidate_io_cache.jsonl"
+    with CandidateLog.open(foreign, writable=False) as records:
+        entries = [
+            (e.record_type, e.key, e.payload(), e.number) for e in records.log.entries()
+        ]
+    with CandidateLog.open(log, writable=True) as records:
+        for kind, key, payload, number in entries:
+            records.log.append(kind, key, payload, number)
+
+    with pytest.raises(EvidenceError) as caught:
+        turns.run(turns.config())
+
+    assert caught.value.code == "eval_request_unaccounted"
+
+
+def make_folder(path):
+    path.mkdir()
+    return path
