@@ -8,7 +8,7 @@ out. Predictions stand in manifest order, whatever order the answers came in.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,19 +85,23 @@ def write_outputs(
     folder: PredictFolder,
     records: GenerationRecords,
     questions: Sequence[Question],
+    target: PredictFolder | None = None,
 ) -> list[SubjectResult]:
     """Write predictions, receipt and scores of every subject; again is no change.
 
-    Raises ArtifactError where a file is there and holds something else.
+    They go into `target`, None for the run's own folder. Raises ArtifactError where a
+    file is there and holds something else.
     """
+    target = folder if target is None else target
     results = []
     for subject in plan.subjects:
         rows = rows_of(records, subject, questions)
-        predictions = folder.predictions(subject.name)
+        predictions = target.predictions(subject.name)
         write_once(predictions, _lines(plan.contract, rows, questions))
-        receipt = _receipt(plan, subject, rows, records, folder)
+        receipt = _receipt(plan, subject, rows, records, folder, predictions)
         write_once(receipt_path(predictions), [artifact_bytes(receipt.as_json())])
-        aggregate = _score(plan, folder, subject, predictions)
+        output = target.scores(subject.name)
+        aggregate = _score(plan, folder, predictions, output)
         results.append(
             SubjectResult(
                 subject, rows, aggregate, records.measurements(subject.name) or []
@@ -144,8 +148,8 @@ def _receipt(
     rows: Sequence[RecordedRow],
     records: GenerationRecords,
     folder: PredictFolder,
+    predictions: Path,
 ) -> Receipt:
-    predictions = folder.predictions(subject.name)
     manifest_sha256 = file_sha256(folder.file(MANIFEST_FILE))
     predictions_sha256 = file_sha256(predictions)
     generated = sum(row.text is not None for row in rows)
@@ -220,10 +224,9 @@ def _distinct(values: Sequence[Json]) -> list[Json]:
 
 
 def _score(
-    plan: PredictPlan, folder: PredictFolder, subject: Subject, predictions: Path
+    plan: PredictPlan, folder: PredictFolder, predictions: Path, output: Path
 ) -> dict[str, Json]:
     """Score into the subject's folder; a folder that is there has to be equal."""
-    output = folder.scores(subject.name)
     if not output.exists():
         return score_into(plan, folder, predictions, output)
     with tempfile.TemporaryDirectory(prefix="fairtrial-") as scratch:
@@ -252,9 +255,3 @@ def score_into(
         score_json_records if plan.contract == JSON_RECORDS else score_classification
     )
     return score(declaration, predictions, output, metric=plan.metric).aggregate
-
-
-def metrics_of(aggregate: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the metrics of an aggregate of JSON records or classification."""
-    found: Mapping[str, Json] = aggregate["metrics"]
-    return found

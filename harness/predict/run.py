@@ -8,10 +8,12 @@ stopped it, a record that says the evaluation failed.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio
 
@@ -159,28 +161,32 @@ def _collect_and_write(
 
 
 def _again(plan: PredictPlan, folder: PredictFolder) -> FinishedPredict:
-    """Work a finished folder out again and compare; nothing is sent or started."""
+    """Work a finished folder out again beside it, and compare; nothing is sent."""
     questions = read_questions(folder.file(MANIFEST_FILE), plan.contract)
-    with GenerationLog.open(
-        folder.file(GENERATION_LOG.file_name), writable=False
-    ) as generations:
-        results = write_outputs(plan, folder, generations, questions)
+    log = folder.file(GENERATION_LOG.file_name)
+    with (
+        GenerationLog.open(log, writable=False) as generations,
+        tempfile.TemporaryDirectory(prefix="fairtrial-") as scratch,
+    ):
+        target = PredictFolder(Path(scratch))
+        results = write_outputs(plan, folder, generations, questions, target)
+        own = folder.hashes()
+        differing = [
+            name for name, found in target.hashes().items() if own.get(name) != found
+        ]
     stored = read_json_artifact(folder.record)
     # How often a holdout had been used is a fact of that day.
     uses = (stored.get("holdout") or {}).get("uses_before")
     record = completed_record(plan, folder, results, uses=uses)
     if record != stored:
-        differing = sorted(
-            key
-            for key in {*record, *stored}
-            if record.get(key) != stored.get(key)  # a record is an object
-        )
+        differing.append(folder.record.name)
+    if differing:
         raise ArtifactError(
             "eval_artifact_invalid",
-            "the record does not follow from the evidence beside it",
-            where=folder.record.name,
+            "the folder is not what follows from the evidence in it",
+            where=folder.path.name,
             expected="what the log and the frozen rows give again",
-            actual=f"other values of {', '.join(differing)}",
+            actual=f"other bytes in {', '.join(differing)}",
             recovery="bring back an intact copy of the folder",
         )
     return FinishedPredict(stored, replayed=True)

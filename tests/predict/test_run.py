@@ -178,6 +178,19 @@ def test_edited_prediction_of_a_finished_folder_is_refused(space):
         space.predict()
 
 
+@pytest.mark.parametrize(
+    "name", ["predictions.jsonl", "scores/candidate/aggregate.json", "prompt.json"]
+)
+def test_finished_folder_that_lost_a_file_is_refused_and_not_mended(space, name):
+    space.predict()
+    (space.output / name).unlink()
+
+    with pytest.raises(ArtifactError):
+        space.predict()
+
+    assert not (space.output / name).exists()
+
+
 def test_folder_of_another_config_is_refused(space):
     space.predict()
     space.document["decoding"]["max_tokens"] = 65
