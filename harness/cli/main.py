@@ -130,6 +130,8 @@ class _OneLineEach(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
+        # Not worked out from commands, which stand deeper than options.
+        self._action_max_length = 16
 
 
 class _Version(argparse.Action):

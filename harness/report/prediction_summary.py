@@ -70,7 +70,9 @@ def _measurements(record: Mapping[str, Json], width: int) -> Iterator[str]:
 
 
 def _lineage(record: Mapping[str, Json], width: int) -> Iterator[str]:
-    for section in ("parent", "holdout"):
-        stated = record.get(section)
-        if isinstance(stated, dict):
-            yield "\n".join(wrap(visible(stated["statement"]), width))
+    parent, holdout = record.get("parent"), record.get("holdout")
+    if isinstance(parent, dict):
+        yield "\n".join(wrap(visible(parent["statement"]), width))
+    if isinstance(holdout, dict):
+        uses = f"Holdout, uses before this one: {holdout['uses_before']}. "
+        yield "\n".join(wrap(uses + visible(holdout["statement"]), width))

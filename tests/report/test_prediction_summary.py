@@ -58,6 +58,14 @@ def test_lineage_is_said_wherever_there_is_a_parent():
     assert "The parent says what came before." in lines()
 
 
+def test_uses_of_a_holdout_are_told():
+    holdout = {"uses_before": 2, "statement": "Those beside it."}
+
+    text = render_predictions({**RECORD, "holdout": holdout}, "out")
+
+    assert "Holdout, uses before this one: 2. Those beside it." in text
+
+
 def test_control_characters_of_names_are_shown():
     hostile = {**RECORD, "record_id": "\x1b[2J"}
 
