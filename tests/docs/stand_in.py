@@ -9,7 +9,7 @@ import json
 
 from tests.doctor.endpoint import good_reply, probe_of
 from tests.run.gold_server import CountingControl
-from tests.servers import ScriptedServer, completion, json_reply
+from tests.servers import ScriptedServer, completion, json_reply, tool_call
 
 GOLD = "gold"
 
@@ -50,3 +50,8 @@ def first_label(received):
     labels = system.split("\n\n")[-1].split()
     named = (label for label in labels if label in user)
     return completion(next(named, "no idea"))
+
+
+def one_command(_):
+    """Answer every turn with one call of a shell."""
+    return completion(None, [tool_call("bash", {"command": "python3 -m pytest -q"})])

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.docs.pages import ROOT, scenario_blocks, shell_blocks
-from tests.docs.stand_in import GOLD, StandIn, first_label
+from tests.docs.stand_in import GOLD, StandIn, first_label, one_command
 from tests.servers import ScriptedServer
 
 SCENARIOS = {
@@ -27,6 +27,7 @@ SCENARIOS = {
     "hosted": ["docs/how-to/evaluate-a-hosted-endpoint.md"],
     "pack": ["docs/how-to/write-a-pack.md"],
     "predict": ["docs/how-to/predict.md"],
+    "recorded": ["docs/how-to/ask-recorded-conversations.md"],
     "traces": ["docs/how-to/score-traces-only.md"],
     "audit": ["docs/how-to/audit-contamination.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
@@ -39,6 +40,8 @@ SCENARIOS = {
 """The pages of each scenario in reading order; all blocks share one folder."""
 OWN_ENDPOINT = {"vllm": None, "hosted": "right"}
 """Scenarios in which a reader has an endpoint, and its key: a stand-in is served."""
+ANSWERS = {"predict": first_label, "recorded": one_command}
+"""Scenarios in which a reader has an endpoint without a benchmark."""
 README_COMMANDS = {"demo", "tests"}
 """What the CI reads from README.md and runs itself."""
 
@@ -108,8 +111,8 @@ def work(tmp_path):
 
 @contextlib.contextmanager
 def _own_endpoint(scenario, work):
-    if scenario == "predict":
-        with ScriptedServer(first_label) as server:
+    if scenario in ANSWERS:
+        with ScriptedServer(ANSWERS[scenario]) as server:
             yield {"BASE_URL": server.url, "MODEL": "my-model"}
         return
     if scenario not in OWN_ENDPOINT:
