@@ -46,6 +46,8 @@ from harness.scoring.answers import primary_metric
 
 SINGLE_TURN: Final[Mapping[str, Json]] = {"kind": "single_turn"}
 """Scope of an evaluation of separate rows, wherever its answers come from."""
+TEACHER_FORCED: Final[Mapping[str, Json]] = {"kind": "teacher_forced"}
+"""Scope of an evaluation of turns after recorded histories."""
 UNSTATED: Final[Mapping[str, Json]] = {"stated": UNKNOWN}
 """A group of protocol fields of which nothing is known."""
 NOT_KEPT: Final = "the scored files are named by their hashes and lie elsewhere"
@@ -61,6 +63,8 @@ class _Scored:
     declaration: str | None
     decoding: Mapping[str, Json]
     plan: Mapping[str, Json]
+    scope: Mapping[str, Json] = field(default_factory=lambda: SINGLE_TURN)
+    other: Mapping[str, Json] = field(default_factory=dict)
 
 
 class _FileRecorder:
@@ -98,7 +102,8 @@ class _FileRecorder:
                     metric=metric_fields(self.contract, found.metric),
                     contract=contract_fields(self.contract, found.declaration),
                     plan=found.plan,
-                    scope=SINGLE_TURN,
+                    scope=found.scope,
+                    other=found.other,
                 ),
                 scorer=scorer_versions(self.contract),
                 subjects=[found.subject],
@@ -197,12 +202,21 @@ class MlperfRecorder(_FileRecorder):
             samples=SCORES,
         )
         plan = {"repeats": scored.n_repeats}
-        self._write(folder, _Scored(subject, self.metric, None, UNSTATED, plan))
+        self._write(
+            folder,
+            _Scored(
+                subject, self.metric, None, UNSTATED, plan, TEACHER_FORCED, UNSTATED
+            ),
+        )
 
     def _rows(self) -> dict[str, Json]:
-        # A conversation is asked as the data set has it, whole.
-        inputs = hash_file(self.files["dataset"]).removeprefix("sha256:")
-        return {**super()._rows(), "inputs_sha256": inputs}
+        return recorded_rows(self._digest, hash_file(self.files["dataset"]))
+
+
+def recorded_rows(digest: RowsDigest, dataset_hash: str) -> dict[str, Json]:
+    """Return the `rows` group of recorded conversations, which are asked whole."""
+    inputs = dataset_hash.removeprefix("sha256:")
+    return {**digest.as_fields(), "inputs_sha256": inputs}
 
 
 @dataclass(frozen=True, slots=True)

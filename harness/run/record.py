@@ -226,27 +226,44 @@ def _conditions(
     section: Mapping[str, Json],
     meaning: Mapping[str, Json],
 ) -> dict[str, Json]:
-    """Count what every received completion said, beside what the config fixes."""
-    fixed: dict[str, Json] = {
+    fixed = {
+        "model_identity": candidate["canonical_id"],
+        "max_in_flight": meaning["limits"]["max_parallel_tasks"],
+        "isolation": meaning["isolation"],
+    }
+    served_by, episodes = candidate["served_by"], candidate["task_count"]
+    return endpoint_conditions(section, fixed, served_by, episodes)
+
+
+def endpoint_conditions(
+    section: Mapping[str, Json],
+    fixed: Mapping[str, Json],
+    served_by: Sequence[Mapping[str, Json]],
+    asked: int,
+) -> dict[str, Json]:
+    """Count what every received completion said, beside what the config fixes.
+
+    `section` is the candidate's of the config; where nothing was received, `asked`
+    things were asked of a server that is unknown.
+    """
+    known: dict[str, Json] = {
         "engine": "chat_http",
         "provider": section["provider"],
         "provider_api_version": section["provider_api_version"],
         "endpoint_hash": hash_bytes(section["api"]["base_url"].encode()),
-        "model_identity": candidate["canonical_id"],
         "requested_model": section["model"],
-        "max_in_flight": meaning["limits"]["max_parallel_tasks"],
-        "isolation": meaning["isolation"],
         "device": UNKNOWN,
         "compute_dtype": UNKNOWN,
         "versions": UNKNOWN,
+        **fixed,
     }
     counts = ConditionCounts()
-    for served in candidate["served_by"]:
+    for served in served_by:
         told = {
             "server": served["server"] or UNKNOWN,
             "served_model": served["served_model"] or UNKNOWN,
         }
-        counts.add({**fixed, **told}, served["responses"])
-    if not candidate["served_by"]:
-        counts.add(fixed, candidate["task_count"])
+        counts.add({**known, **told}, served["responses"])
+    if not served_by:
+        counts.add(known, asked)
     return counts.result()

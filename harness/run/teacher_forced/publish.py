@@ -3,8 +3,8 @@
 `RunResult.produce` makes every file that follows from config, data set and evidence, in
 a fixed order, and hands each to `keep`: a run that ends writes them, a replay compares
 them with what is there. The manifest is written last and makes the folder finished. A
-further file of the result, such as an evaluation record, belongs at the end of
-`produce` and into `RESULT_FILES`.
+further file of the result belongs into `produce` and into `RESULT_FILES`; the
+evaluation record is the last, since it names the others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Final
 from harness.canonical import Json, hash_file
 from harness.config.teacher_forced import TeacherForcedConfig
 from harness.errors import Violation
+from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import artifact_bytes, read_json_artifact, write_once
 from harness.evidence.candidate_log import (
     CANDIDATE_LOG,
@@ -48,6 +49,7 @@ from harness.predictions.mlperf_agentic import (
 from harness.run.difference import differences
 from harness.run.teacher_forced.event_log import event_lines, index_map_pieces
 from harness.run.teacher_forced.frozen import CONFIG_FILE, FrozenInputs
+from harness.run.teacher_forced.record import turns_record
 from harness.run.teacher_forced.recorded import RecordedTurns
 from harness.run.teacher_forced.requests import RequestPlan
 from harness.run.teacher_forced.tally import TurnTally
@@ -57,7 +59,14 @@ from harness.scoring.mlperf_agentic.diagnostics import NOTHING_SCORABLE
 REPORT_FILE: Final = "eval_report.json"
 REPORT_VERSION: Final = "1.0"
 EVAL_SCOPE: Final = "teacher_forced"
-RESULT_FILES: Final = (EVENTS, INDEX_MAP, SCORES, DIAGNOSTICS, REPORT_FILE)
+RESULT_FILES: Final = (
+    EVENTS,
+    INDEX_MAP,
+    SCORES,
+    DIAGNOSTICS,
+    REPORT_FILE,
+    RECORD_FILE,
+)
 """Files that follow from the evidence, in the order of writing."""
 EVIDENCE_NAME: Final = "candidate_io_cache"
 Keep = Callable[[str, Iterable[bytes]], None]
@@ -92,7 +101,15 @@ class RunResult:
             keep(name, pieces)
         report = build_report(config, self.plan, tally, scored.summary())
         keep(REPORT_FILE, [artifact_bytes(report)])
+        record = turns_record(config, scored, report, self._written())
+        keep(RECORD_FILE, [artifact_bytes(record)])
         return report
+
+    def _written(self) -> dict[str, str]:
+        """Return the hashes of what the record is about, as it lies in the folder."""
+        names = (CONFIG_FILE, self.inputs.dataset.name, *RESULT_FILES)
+        paths = [self.folder / name for name in names if name != RECORD_FILE]
+        return {path.name: hash_file(path) for path in paths if path.is_file()}
 
 
 def build_report(

@@ -79,6 +79,7 @@ def cut_behind_first_attempt(turns):
         (turns.output / name).unlink()
     for name in ("diagnostics.json", "eval_report.json", "eval_manifest.json"):
         (turns.output / name).unlink()
+    (turns.output / "eval_record.json").unlink()
     path = turns.output / "candidate_io_cache.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     kinds = [json.loads(line)["record_type"] for line in lines]
@@ -108,7 +109,7 @@ def test_run_killed_while_it_wrote_its_result_writes_the_rest(turns, lost):
         turns.base_url = server.url
         config = turns.config()
         report = turns.run(config).report
-        names = [*order, "eval_report.json", "eval_manifest.json"]
+        names = [*order, "eval_report.json", "eval_record.json", "eval_manifest.json"]
         for name in names[names.index(lost) :]:
             (turns.output / name).unlink()
         again = turns.run(config, resume=True)
