@@ -105,15 +105,30 @@ class _DuplicateKeyError(ValueError):
 
 
 def _parse(text: object) -> Json:
-    if isinstance(text, str) and len(text) <= MAX_INTEGER_DIGITS and text.isascii():
+    if (
+        isinstance(text, str)
+        and not _may_hold_long_integer(text)
+        and not has_unpaired_surrogate(text)
+        and _too_deep_at(text) is None
+    ):
         # No integer can be too long here, so the C scanner reads them by itself.
         try:
-            value, end = _scan_short(text, 0)
+            value, end = _scan(text, 0)
         except (ValueError, RecursionError, StopIteration):
             return _parse_anything(text)
-        if end == len(text) and not _too_deep_at(text):
+        if end == len(text):
             return value
     return _parse_anything(text)
+
+
+def _may_hold_long_integer(text: str) -> bool:
+    """Tell whether digits stand where a number of too many digits would have some."""
+    # Such a number reaches over two at least of the places that are this far apart,
+    # so that one of them has a digit on both sides.
+    step = MAX_INTEGER_DIGITS // 2
+    return len(text) > MAX_INTEGER_DIGITS and any(
+        text[place - 1 : place + 2].isdigit() for place in range(step, len(text), step)
+    )
 
 
 def _parse_anything(text: object) -> Json:
@@ -192,7 +207,7 @@ def _constant(token: str) -> float:
     raise _NonFiniteError(token)
 
 
-_scan_short = json.JSONDecoder(
+_scan = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_constant=_constant
 ).scan_once  # type: ignore[attr-defined]
 _DECODER = json.JSONDecoder(

@@ -5,7 +5,7 @@ import math
 import unicodedata
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.canonical import canonical_json, json_equal
@@ -341,3 +341,18 @@ def outcome_of(reader, text):
 @given(st.text('[]{}",:\\ 10tfnaeuldE+-.NI', max_size=24) | VALUES.map(canonical_json))
 def test_short_text_is_read_as_any_text(text):
     assert outcome_of(_parse, text) == outcome_of(_parse_anything, text)
+
+
+@given(
+    st.integers(0, 3 * MAX_INTEGER_DIGITS),
+    st.integers(MAX_INTEGER_DIGITS - 1, MAX_INTEGER_DIGITS + 2),
+    st.sampled_from(["", "-"]),
+    st.integers(0, 20),
+)
+@settings(max_examples=60)
+def test_long_integer_is_found_wherever_it_stands(before, digits, sign, after):
+    text = f'["{"x" * before}",{sign}{"7" * digits},"{"y" * after}"]'
+
+    assert outcome_of(_parse, text) == outcome_of(_parse_anything, text)
+    if digits > MAX_INTEGER_DIGITS:
+        assert code_of(text, _parse) == "invalid_json"

@@ -4,10 +4,12 @@ Blame follows one rule. A failure seen on a turn that the candidate answered is 
 candidate's. In a stop, what no answered turn could show is under `wire-1` missing
 evidence, so the gate does not apply and stays outside the denominators; under
 `strict-002` the gate fails with class infrastructure (spec 3.11, interfaces 5).
+A gate that says nothing of its episode is one object for all of them.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, get_args
 
 from harness.scoring.records import FailureClass, Gate, GateName
@@ -17,6 +19,7 @@ TRACE_GATES: Final = GATE_NAMES[:7]
 EXECUTABLE_GATES: Final = GATE_NAMES[7:]
 
 
+@cache
 def passed(gate: GateName, reason_code: str | None = None) -> Gate:
     """Return a passed gate."""
     return Gate(
@@ -47,6 +50,7 @@ def failed(
     )
 
 
+@cache
 def inapplicable(gate: GateName) -> Gate:
     """Return a gate that has nothing to judge on this row."""
     layer = "" if gate in TRACE_GATES else "executable."
@@ -54,6 +58,7 @@ def inapplicable(gate: GateName) -> Gate:
     return Gate(gate, "not_applicable", code, None, None, None, None, "")
 
 
+@cache
 def evidence_missing(gate: GateName) -> Gate:
     """Return a gate whose evidence a stop prevented."""
     code = f"{gate}.evidence_missing"

@@ -7,6 +7,7 @@ never measured can look like 0 or 1 (spec 3.13, wire contract B38).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Final
 
 from harness.errors import EvidenceError
@@ -75,11 +76,13 @@ def rate(metric: str, numerator: int, denominator: int, otherwise: str) -> Metri
     return Metric(metric, numerator, denominator, value, None)
 
 
+@cache
 def verdict(metric: str, passed: bool) -> Metric:
     """Return a yes or no as a rate over one."""
     return rate(metric, int(passed), 1, "")
 
 
+@cache
 def not_applicable(metric: str, reason: str) -> Metric:
     """Return a metric without a value."""
     return Metric(metric, 0, 0, None, reason)

@@ -90,21 +90,12 @@ class Reading:
     booking: Booking
     turns: tuple[TurnReading, ...]
     """One for each scripted turn."""
-
-    @property
-    def judged(self) -> tuple[TurnReading, ...]:
-        """Turns to which a message came, broken or not."""
-        return tuple(turn for turn in self.turns if turn.match is not None)
-
-    @property
-    def unjudged(self) -> tuple[TurnReading, ...]:
-        """Turns that were never asked or never answered."""
-        return tuple(turn for turn in self.turns if turn.match is None)
-
-    @property
-    def call_turns(self) -> tuple[TurnReading, ...]:
-        """Turns whose script expects calls."""
-        return tuple(turn for turn in self.turns if turn.scripted.expects_calls)
+    judged: tuple[TurnReading, ...]
+    """Turns to which a message came, broken or not."""
+    unjudged: tuple[TurnReading, ...]
+    """Turns that were never asked or never answered."""
+    call_turns: tuple[TurnReading, ...]
+    """Turns whose script expects calls."""
 
     @property
     def withholds_evidence(self) -> bool:
@@ -142,7 +133,16 @@ def read_episode(
             match = _match(scripted, observed, episode, task, policy, tuple(issued))
             issued += [call.function_name or "" for call in observed.tool_calls]
         turns.append(TurnReading(scripted, observed, state, match))
-    return Reading(task, episode, policy, booking, tuple(turns))
+    return Reading(
+        task,
+        episode,
+        policy,
+        booking,
+        tuple(turns),
+        tuple([turn for turn in turns if turn.match is not None]),
+        tuple([turn for turn in turns if turn.match is None]),
+        tuple([turn for turn in turns if turn.scripted.expects_calls]),
+    )
 
 
 def _state(observed: ObservedTurn | None, booking: Booking) -> TurnState:
