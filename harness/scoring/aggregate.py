@@ -1,7 +1,7 @@
 """One candidate's scores, fed in plan order, to one record (spec 3.13).
 
 A partial, reordered, duplicated or foreign score is refused, never averaged. Memory
-is one hash an episode; everything else is a count. Every stop stays visible: both
+is 32 bytes an episode; everything else is a count. Every stop stays visible: both
 success rates, the counts beside them, who owns what did not succeed, and the bounds
 within which the rate would lie had every stop been judged (interfaces 5 and 6).
 """
@@ -9,7 +9,7 @@ within which the rate would lie had every stop been judged (interfaces 5 and 6).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Final
@@ -28,6 +28,8 @@ from harness.stats.bounds import SuccessBounds, success_bounds
 AGGREGATE_VERSION: Final = "1.0"
 SUCCESS_WITHOUT_STOPS: Final = "task_success_rate_without_stops"
 STOPS_OVER_CAP: Final = "stops.share_over_cap"
+_HASH_NAME: Final = "sha256:"
+_DIGEST_SIZE: Final = 32
 _COMPLETED: Final = "episode.completed"
 
 
@@ -150,7 +152,9 @@ class Aggregator:
             raise self._refusal("plan", "tasks, each once", f"{len(task_ids)} tasks")
         if trials < 1:
             raise self._refusal("plan", "at least one trial", trials)
-        self._hashes: list[str] = []
+        self._count = 0
+        self._digests = bytearray()
+        """The score hashes as bytes: a quarter of what their texts would take."""
         self._successes = 0
         self._stops = 0
         self._sums: dict[str, MetricSum] = {}
@@ -165,7 +169,9 @@ class Aggregator:
         Raises ScoringError (`eval_*_aggregation_invalid`) for any other score.
         """
         self._check_next(score)
-        self._hashes.append(score_hash or score.score_hash)
+        stated = score_hash or score.score_hash
+        self._digests += bytes.fromhex(stated.removeprefix(_HASH_NAME))
+        self._count += 1
         self._successes += score.task_success
         self._stops += score.non_candidate_stop
         for metric in score.metrics:
@@ -185,15 +191,15 @@ class Aggregator:
     def result(self) -> Aggregate:
         """Return the record; raise ScoringError while scores are missing."""
         planned = len(self._task_ids) * self._trials
-        if len(self._hashes) != planned:
-            raise self._refusal("end", f"{planned} scores", len(self._hashes))
+        if self._count != planned:
+            raise self._refusal("end", f"{planned} scores", self._count)
         return Aggregate(
             schema_version=AGGREGATE_VERSION,
             **asdict(self._identity),
             task_ids=self._task_ids,
             task_ids_hash=content_hash(list(self._task_ids)),
             trials=self._trials,
-            task_score_hashes=tuple(self._hashes),
+            task_score_hashes=tuple(self._hashes()),
             task_count=planned,
             successful_tasks=self._successes,
             non_candidate_stops=self._stops,
@@ -207,8 +213,13 @@ class Aggregator:
             success_bounds=success_bounds(self._successes, self._stops, planned),
         )
 
+    def _hashes(self) -> Iterator[str]:
+        for begin in range(0, len(self._digests), _DIGEST_SIZE):
+            digest = self._digests[begin : begin + _DIGEST_SIZE]
+            yield _HASH_NAME + digest.hex()
+
     def _check_next(self, score: TaskScore) -> None:
-        position = len(self._hashes)
+        position = self._count
         task, trial = divmod(position, self._trials)
         if task >= len(self._task_ids):
             raise self._refusal(
