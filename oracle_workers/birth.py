@@ -50,6 +50,10 @@ def prepare(wanted: Containment, parent: int) -> Enter:
 
     def enter(folder: str, protocol: int, output: int) -> None:
         setsid()
+        dup2(protocol, own_protocol, inheritable=False)
+        dup2(output, 1)
+        dup2(output, 2)
+        dup2(null, 0)
         if apart:
             _leave_the_host()
         prctl(die_with, death)
@@ -64,10 +68,6 @@ def prepare(wanted: Containment, parent: int) -> Enter:
         environ[home] = environ[temporary] = own
         if confine is not None:
             confine(folder)
-        dup2(protocol, own_protocol, inheritable=False)
-        dup2(output, 1)
-        dup2(output, 2)
-        dup2(null, 0)
         for first, last in gaps:
             close_range(first, last)
         setrlimit(cpu_kind, cpu)
