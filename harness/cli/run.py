@@ -138,4 +138,6 @@ class TurnLine(_MovingLine):
         )
         if progress.failed:
             text += f", {progress.failed} unanswered"
+        if progress.score is not None:
+            text += f", score so far {progress.score:.4f}"
         self.show(text, progress.turns, progress.planned_turns)

@@ -66,7 +66,9 @@ def test_progress_goes_to_stderr_and_the_report_to_stdout(turns, capsys):
 
     out, err = capsys.readouterr()
     assert json.loads(out) == turns.json("eval_report.json")
-    assert err.splitlines()[-1] == (f"gold: {ASKED}/{ASKED} turns, 3/3 conversations")
+    assert err.splitlines()[-1] == (
+        f"gold: {ASKED}/{ASKED} turns, 3/3 conversations, score so far 1.0000"
+    )
 
 
 def test_dry_run_asks_nobody_and_makes_nothing(turns, capsys):

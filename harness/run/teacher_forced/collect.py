@@ -22,6 +22,7 @@ from harness.errors import FairtrialError, StopLimitError
 from harness.evidence.candidate_log import is_completion
 from harness.evidence.episode import Outcome
 from harness.run.resuming import ResumingCandidate
+from harness.run.teacher_forced.answers import answer_score
 from harness.run.teacher_forced.history import AskedTurn
 from harness.run.teacher_forced.requests import Pass, RequestPlan
 
@@ -38,6 +39,8 @@ class TurnProgress:
     planned_conversations: int
     failed: int
     """Turns that have failed, and those that were given up after one."""
+    score: float | None
+    """The mean so far over turns with ground truth; None while there is none."""
 
 
 def failure_cause(outcome: Outcome) -> Cause | None:
@@ -63,6 +66,8 @@ class TurnCollector:
     _passes: int = 0
     _failed: int = 0
     _given_up: int = 0
+    _scored: int = 0
+    _points: float = 0.0
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     async def collect(self) -> None:
@@ -92,6 +97,7 @@ class TurnCollector:
             asked += 1
             self._turns += 1
             cause = failure_cause(outcome)
+            self._score(turn, outcome if cause is None else None)
             if cause is not None:
                 self._failed += 1
                 self._hold_limit(cause)
@@ -99,6 +105,8 @@ class TurnCollector:
                     break
             if asked < len(part.conversation.turns):
                 self._show()
+        for turn in part.conversation.turns[asked:]:
+            self._score(turn, None)
         left = len(part.conversation.turns) - asked
         self._turns += left
         self._given_up += left
@@ -127,8 +135,15 @@ class TurnCollector:
                 self._passes,
                 len(self.plan.conversations) * self.config.asking.repeats,
                 self._failed + self._given_up,
+                self._points / self._scored if self._scored else None,
             )
         )
+
+    def _score(self, turn: AskedTurn, outcome: Outcome | None) -> None:
+        if turn.truth.names:
+            self._scored += 1
+            if outcome is not None:
+                self._points += answer_score(turn.truth, outcome.response)
 
     def _hold_limit(self, last: Cause) -> None:
         limit = self.config.limits.max_stops

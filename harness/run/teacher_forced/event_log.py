@@ -3,8 +3,7 @@
 The original writes its log while it asks; here it follows from what was recorded, so
 that it can be made again. Turns stand in the order of their passes: an issue, an error
 where there was one, a completion. A turn without an answer is completed with null, and
-so is every turn that was given up after it. What the candidate said is passed on as it
-came; whatever the log's format cannot hold is left out.
+so is every turn that was given up after it.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from datetime import datetime
 from typing import Final
 
 from harness.canonical import Json, canonical_bytes
-from harness.evidence.episode import CandidateResponse
 from harness.predictions.mlperf_agentic import DATASET_NAME
+from harness.run.teacher_forced.answers import output_data
 from harness.run.teacher_forced.recorded import RecordedTurn
-from harness.scoring.mlperf_agentic.events import ERROR_TAG, OUTPUT_TAG
+from harness.scoring.mlperf_agentic.events import ERROR_TAG
 
-_REASONING_KEYS: Final = ("reasoning_content", "reasoning")
 _NS: Final = 1_000_000_000
 GIVEN_UP: Final = "TurnAbortedByPriorFailure"
 """The original's name for a turn that was not sent for an earlier one failed."""
@@ -75,7 +73,7 @@ def _turn_lines(turn: RecordedTurn, issued: int, completed: int) -> Iterator[byt
             "sample.complete",
             completed,
             turn,
-            _output(response),
+            output_data(response),
             None if response is None else response.finish_reason,
         )
         return
@@ -85,19 +83,6 @@ def _turn_lines(turn: RecordedTurn, issued: int, completed: int) -> Iterator[byt
     error = [ERROR_TAG, error_type(turn), words]
     yield _line("error.generic", completed, turn, error)
     yield _line("sample.complete", completed, turn)
-
-
-def _output(response: CandidateResponse | None) -> list[Json]:
-    """Return a completion's data; an answer without a readable message is empty."""
-    message = {} if response is None else response.message or {}
-    calls = message.get("tool_calls")
-    reasoning = (message.get(key) for key in _REASONING_KEYS)
-    return [
-        OUTPUT_TAG,
-        "" if response is None else response.text or "",
-        next((text for text in reasoning if isinstance(text, str) and text), None),
-        calls if isinstance(calls, list) and calls else None,
-    ]
 
 
 def _times(turn: RecordedTurn) -> tuple[int, int]:

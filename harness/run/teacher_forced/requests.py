@@ -1,8 +1,9 @@
 """What is sent at each turn of each pass: one body, one identity, one routing header.
 
 A pass is one conversation in one repeat. Its id is the source id, with `__repeat_N`
-from the second repeat on. Everything here follows from config and data set, so a
-resumed run and a replay make the same requests again.
+from the second repeat on; a source id that ends so itself has one from the first, since
+the contract cuts the last one off. Everything here follows from config and data set, so
+a resumed run and a replay make the same requests again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from harness.candidates.request import (
 from harness.canonical import Json, canonical_bytes
 from harness.config.teacher_forced import TeacherForcedConfig
 from harness.run.teacher_forced.history import AskedTurn, TaughtConversation
+from harness.scoring.mlperf_agentic.conversation_ids import conversation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class Pass:
     def conversation_id(self) -> str:
         """The id in the event log and in the routing header."""
         source_id = self.conversation.source_id
-        return source_id if self.repeat == 1 else f"{source_id}__repeat_{self.repeat}"
+        if self.repeat == 1 and conversation_of(source_id).source_id == source_id:
+            return source_id
+        return f"{source_id}__repeat_{self.repeat}"
 
 
 class RequestPlan:

@@ -3,6 +3,8 @@
 import json
 import threading
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from harness.canonical import hash_file
@@ -509,6 +511,56 @@ def test_progress_counts_turns_and_conversations(turns):
 
     assert [each.turns for each in seen] == list(range(1, ASKED + 1))
     assert (seen[-1].conversations, seen[-1].planned_conversations) == (3, 3)
+
+
+@pytest.mark.parametrize("policy", ["continue", "abort_conversation"])
+def test_running_score_ends_as_the_score(turns, policy):
+    seen = []
+
+    def bend(name, turn, _):
+        if (name, turn) == ("repo-a", 3):
+            return json_reply({}, 400)
+        if name == "repo-b":
+            return completion(None, [bash("ls && grep repo-b-0 x")])
+        return None
+
+    teacher = Teacher(bend=bend)
+    with teacher.served() as server:
+        turns.base_url = server.url
+        config = turns.config(asking={"on_failed_turn": policy})
+        report = turns.run(config, watch=seen.append).report
+
+    assert round(seen[-1].score, 4) == report["scores"]["score"]
+    assert 0 < seen[-1].score < 1
+
+
+def test_source_id_that_ends_like_a_repeat_is_scored(turns):
+    rows = coding("x__repeat_2", 2)
+    write_dataset(turns.dataset, rows)
+    finished, teacher = run_with(turns, rows=rows)
+
+    assert {name for name, _ in teacher.asked} == {"x__repeat_2__repeat_1"}
+    assert finished.report["scores"]["turns"]["scored"] == 2
+    assert finished.report["scores"]["score"] == 1.0
+
+
+def test_parquet_is_asked_as_json_lines_are(turns):
+    lines, _ = run_with(turns)
+    other = TurnBench(make_folder(turns.folder / "table"))
+    table = pyarrow.Table.from_pylist(in_columns(CONVERSATIONS))
+    pyarrow.parquet.write_table(table, other.dataset)
+
+    finished, _ = run_with(other)
+
+    assert finished.report["scores"] == lines.report["scores"]
+    assert (other.output / "dataset.parquet").is_file()
+    assert other.run(other.config()).replayed
+
+
+def in_columns(rows):
+    """Give every row all columns, since a table has no absent ones."""
+    names = dict.fromkeys(name for each in rows for name in each)
+    return [{name: each.get(name) for name in names} for each in rows]
 
 
 def test_manifest_names_every_file_of_the_folder(turns):

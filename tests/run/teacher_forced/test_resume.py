@@ -48,7 +48,7 @@ def completed(turns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 5, 13])
+@pytest.mark.parametrize("at", [1, 9])
 def test_killed_run_resumes_without_sending_again_what_was_answered(turns, at):
     assassin = Assassin(at)
     teacher = Teacher(bend=assassin)
@@ -151,3 +151,29 @@ def test_nothing_is_waited_for_before_a_turn_that_was_answered(turns):
 
     assert again.report["scores"]["score"] == 1.0
     assert teacher.number == ASKED
+
+
+class Interrupter(Assassin):
+    """Asks the process to end, as a scheduler does."""
+
+    def __call__(self, _, __, number):
+        if number == self.at and self.victim is not None:
+            self.victim.terminate()
+            self.victim.wait()
+
+
+@pytest.mark.slow
+def test_terminated_run_ends_with_130_and_goes_on(turns):
+    interrupter = Interrupter(3)
+    teacher = Teacher(bend=interrupter)
+    with teacher.served() as server:
+        turns.base_url = server.url
+        turns.config(limits={"max_parallel_conversations": 1})
+        interrupter.victim = start(turns)
+        assert interrupter.victim.wait(30) == 130
+        interrupter.victim = None
+        assert start(turns, "--resume").wait(30) == 0
+
+    report = json.loads((turns.output / "eval_report.json").read_text())
+    assert report["scores"]["score"] == 1.0
+    assert "--resume" in (turns.folder / "run.log").read_text()
