@@ -45,6 +45,9 @@ COMMANDS: Final = {
     "audit": _Command("audit", "who may have read the benchmark, and what rests on it"),
     "score": _Command("score", "score recorded predictions under a published contract"),
     "compare": _Command("compare", "whether runs can be ranked, and how they rank"),
+    "accounting": _Command(
+        "accounting", "published numbers, scored again where their evidence is kept"
+    ),
     "candidates": _Command("candidates", "serve the control candidates"),
     "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
     "drill": _Command("drill", "break everything around a run; check the blame"),

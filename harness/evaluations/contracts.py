@@ -7,7 +7,7 @@ integers of every rate beside it. Means that are no rate of two counts have none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 from harness.canonical import Json
 from harness.evaluations.record import MetricValue
@@ -64,11 +64,15 @@ def contract_fields(contract: str, declaration: str | None) -> dict[str, Json]:
     return {**versions, "declaration": declaration}
 
 
-def answer_metrics(contract: str, aggregate: Mapping[str, Json]) -> dict[str, Json]:
-    """Return metrics and counts of an aggregate as `Subject` takes them.
+class SubjectFigures(TypedDict):
+    """Metrics and counts by the names that `Subject` takes."""
 
-    The result has `metrics` (name to MetricValue) and `counts`.
-    """
+    metrics: dict[str, MetricValue]
+    counts: dict[str, Json]
+
+
+def answer_metrics(contract: str, aggregate: Mapping[str, Json]) -> SubjectFigures:
+    """Return the figures of an aggregate of single-turn rows."""
     if contract == "action-ir":
         return _action_ir(aggregate)
     counts = aggregate["counts"]
@@ -97,7 +101,7 @@ def answer_metrics(contract: str, aggregate: Mapping[str, Json]) -> dict[str, Js
 
 def mlperf_metrics(
     head: Mapping[str, Json], diagnostics: Mapping[str, Json]
-) -> dict[str, Json]:
+) -> SubjectFigures:
     """Return metrics and counts of an MLPerf-agentic score file and its extras.
 
     Turn scores are shares themselves, so the mean over turns has no two counts.
@@ -112,7 +116,7 @@ def mlperf_metrics(
     }
 
 
-def _action_ir(aggregate: Mapping[str, Json]) -> dict[str, Json]:
+def _action_ir(aggregate: Mapping[str, Json]) -> SubjectFigures:
     measured = measures(aggregate)
     found = {}
     for name in SELECTABLE["action-ir"]:
