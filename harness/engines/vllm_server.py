@@ -299,6 +299,7 @@ class VllmServer:
             "versions": versions,
             "device": _device() if own else UNKNOWN,
             "device_name": ", ".join(gpu_names()) or None if own else UNKNOWN,
+            "weight_dtype": self._dtype() if own else UNKNOWN,
             "compute_dtype": self._dtype() if own else UNKNOWN,
             **self._observed,
         }

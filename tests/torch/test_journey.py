@@ -139,8 +139,13 @@ def folder(checkpoint, tmp_path_factory):
     (place / "tiny").symlink_to(checkpoint)
     pairs = [(_messages(text), label) for text, label in ROWS]
     convert(train(checkpoint, pairs, place / "trained"), place / "trained.gguf")
-    shorter = _config(decoding=DECODING | {"max_tokens": 12})
-    for name, config in (("predict", _config()), ("shorter", shorter)):
+    alone = {"comparators": [], "measure": None}
+    configs = {
+        "predict": _config(),
+        "twin": _config(**alone),
+        "shorter": _config(**alone, decoding=DECODING | {"max_tokens": 12}),
+    }
+    for name, config in configs.items():
         (place / f"{name}.yaml").write_text(yaml.safe_dump(config))
     return place
 
@@ -163,6 +168,23 @@ def here(folder):
 def served(folder):
     """The record of the run behind the server."""
     return _record(folder, "predict.yaml", "--engine", "served", "--output", "served")
+
+
+@pytest.fixture(scope="module")
+def twin(folder):
+    """Another run of the same in this process, without the baselines."""
+    return _record(folder, "twin.yaml", "--output", "twin")
+
+
+@pytest.fixture(scope="module")
+def shorter(folder):
+    """A run under another decoding."""
+    return _record(folder, "shorter.yaml", "--engine", "served", "--output", "shorter")
+
+
+def _compared(folder, *words):
+    done = _fairtrial(folder, "compare", *words, "--json")
+    return done.returncode, json.loads(done.stdout)
 
 
 def _metrics(record):
@@ -227,3 +249,52 @@ def test_no_record_names_a_place_of_this_machine(folder, here, served):
     ]
 
     assert named == []
+
+
+def test_two_runs_of_one_kind_are_comparable_and_tie(folder, here, twin):
+    status, found = _compared(folder, "here", "twin", "--require", "comparable")
+
+    assert (status, found["label"]) == (0, "comparable")
+
+
+def test_another_runtime_is_ranked_with_its_differences(folder, here, served):
+    status, found = _compared(folder, "here", "served")
+
+    assert (status, found["label"]) == (0, "cross-runtime")
+
+
+def test_a_comparison_can_require_one_runtime(folder, here, served):
+    status, _ = _compared(folder, "here", "served", "--require", "comparable")
+
+    assert status == 1
+
+
+def test_another_decoding_is_incompatible(folder, served, shorter):
+    status, found = _compared(folder, "served", "shorter")
+
+    assert (status, found["label"]) == (8, "incompatible")
+
+
+def test_a_later_evaluation_is_a_record_of_its_own(folder, here, twin):
+    before = {
+        path.relative_to(folder): path.read_bytes()
+        for path in (folder / "twin").rglob("*")
+        if path.is_file()
+    }
+
+    later = _record(
+        folder,
+        *("twin.yaml", "--evaluate", "twin", "--engine", "served"),
+        *("--output", "later"),
+    )
+    status, found = _compared(
+        folder, "here", "twin", "--use", f"twin={later['record_id']}"
+    )
+
+    assert (status, found["label"]) == (0, "cross-runtime")
+    assert later["parent"] is not None
+    assert {
+        path.relative_to(folder): path.read_bytes()
+        for path in (folder / "twin").rglob("*")
+        if path.is_file()
+    } == before
