@@ -671,3 +671,31 @@ def test_request_that_no_turn_accounts_for_is_refused(turns):
 def make_folder(path):
     path.mkdir()
     return path
+
+
+def test_data_set_without_a_turn_to_ask_has_no_score(turns):
+    write_dataset(turns.dataset, coding("lonely")[:1])
+
+    finished, teacher = run_with(turns)
+
+    assert teacher.number == 0
+    assert finished.report["scores"]["score"] is None
+    assert finished.report["non_publication_reasons"] == ["nothing_scorable"]
+    assert not finished.report["publication_allowed"]
+    assert turns.run(turns.config()).replayed
+
+
+def test_run_killed_before_its_data_set_was_copied_goes_on(turns):
+    teacher = Teacher()
+    with teacher.served() as server:
+        turns.base_url = server.url
+        config = turns.config()
+        turns.run(config)
+        for path in turns.output.iterdir():
+            if path.name != "resolved_eval_config.json":
+                path.unlink()
+        with pytest.raises(ArtifactError):
+            turns.run(config)
+        finished = turns.run(config, resume=True)
+
+    assert finished.report["scores"]["score"] == 1.0
