@@ -23,10 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show one episode."""
     from harness.causes import EXIT_DONE
+    from harness.predict.folder import refuse_predict_run
     from harness.report.episode import render_episode
     from harness.run.explain import explain_episode
     from harness.run.seclusion import secluded
 
+    refuse_predict_run(arguments.run, "explain")
     with secluded():
         payload = explain_episode(
             arguments.run,

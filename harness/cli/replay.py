@@ -23,12 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay; 0 if everything came out equal, 1 if something did not."""
     from harness.causes import EXIT_ANSWER_IS_NO, EXIT_DONE
+    from harness.cli.predict_again import predict_again
     from harness.cli.turns_again import again
+    from harness.predict.folder import is_predict_run
     from harness.run.replay import replay_run
     from harness.run.rescored_folder import is_rescored, replay_rescored
     from harness.run.seclusion import secluded
     from harness.run.teacher_forced.frozen import is_turns_run
 
+    if is_predict_run(arguments.run):
+        return predict_again("replayed", arguments.run, as_json=arguments.json)
     if is_turns_run(arguments.run):
         return again("replayed", arguments.run, as_json=arguments.json)
     with secluded():

@@ -27,11 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Rescore; 0, or 3 where the evidence does not support the policy."""
     from harness.causes import EXIT_DONE
+    from harness.predict.folder import refuse_predict_run
     from harness.report.html import render_html
     from harness.report.rescore import render_rescore
     from harness.run.rescore import rescore_run
     from harness.run.seclusion import secluded
 
+    refuse_predict_run(arguments.run, "rescore")
     with secluded():
         rescored = rescore_run(
             arguments.run,

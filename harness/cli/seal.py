@@ -30,12 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify and seal; 0, or the status of the refusal."""
+    from harness.predict.folder import refuse_predict_run
     from harness.run.seclusion import secluded
     from harness.run.teacher_forced.frozen import refuse_turns_run
     from harness.verification.extras import all_extras
     from harness.verification.redaction import Redaction
     from harness.verification.seal import seal_run
 
+    refuse_predict_run(arguments.run, "seal")
     refuse_turns_run(arguments.run)
     redaction = Redaction.of(arguments.redact)
     extras = all_extras()

@@ -16,10 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Score under every declared policy and show the table."""
     from harness.causes import EXIT_DONE
+    from harness.predict.folder import refuse_predict_run
     from harness.report.sensitivity import render_sensitivity
     from harness.run.seclusion import secluded
     from harness.run.sensitivity import sensitivity_of
 
+    refuse_predict_run(arguments.run, "sensitivity")
     with secluded():
         payload = sensitivity_of(arguments.run)
     if arguments.json:

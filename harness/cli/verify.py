@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify; 0 if nothing is wrong, 1 if something is."""
+    from harness.cli.predict_again import predict_again
     from harness.cli.turns_again import again
+    from harness.predict.folder import is_predict_run
     from harness.run.rescored_folder import is_rescored
     from harness.run.seclusion import secluded
     from harness.run.teacher_forced.frozen import is_turns_run
@@ -34,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.verification.rescored import verify_rescored
     from harness.verification.verify import verify
 
+    if is_predict_run(arguments.run):
+        return predict_again("verified", arguments.run, as_json=arguments.json)
     if is_turns_run(arguments.run):
         return again("verified", arguments.run, as_json=arguments.json)
     extras = all_extras()

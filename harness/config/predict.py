@@ -46,6 +46,10 @@ _FILES: Final[tuple[YamlPath, ...]] = (
 )
 
 
+NOWHERE: Final = "checkpoint"
+"""Stands for the place of a checkpoint, which a meaning leaves out."""
+
+
 @dataclass(frozen=True, slots=True)
 class PredictConfig:
     """A sound config: its sections, its files and what it means."""
@@ -116,9 +120,18 @@ class PredictConfig:
 
 def engine_meaning(section: EngineSection) -> dict[str, Json]:
     """Return what an engine's section means, without the place of a checkpoint."""
-    local = TorchLocalSection | VllmOfflineSection
-    left_out = {"model"} if isinstance(section, local) else set()
-    return section.model_dump(mode="json", exclude=left_out)
+    local = isinstance(section, TorchLocalSection | VllmOfflineSection)
+    return section.model_dump(mode="json", exclude={"model"} if local else set())
+
+
+def engine_of_meaning(meaning: Mapping[str, Json]) -> EngineSection:
+    """Return the section that a meaning was taken of; a checkpoint has no place in it.
+
+    Raises LookupError or ValidationError for what is no such meaning.
+    """
+    model = ENGINE_SECTIONS[meaning["kind"]]
+    local = issubclass(model, TorchLocalSection | VllmOfflineSection)
+    return model.model_validate({**meaning, **({"model": NOWHERE} if local else {})})
 
 
 def predict_config_hash(meaning: Mapping[str, Json]) -> str:

@@ -147,6 +147,7 @@ class GenerationLog(GenerationRecords):
         subject: str,
         conditions: Mapping[str, Json],
         checkpoint_sha256: Mapping[str, str] | None,
+        checkpoint_dir: str | None = None,
     ) -> int:
         """Record that this process works on a subject; return its session number."""
         session = len(self.log)
@@ -154,6 +155,7 @@ class GenerationLog(GenerationRecords):
             "session",
             _subject_key(subject),
             {
+                "checkpoint_dir": checkpoint_dir,
                 "checkpoint_sha256": None
                 if checkpoint_sha256 is None
                 else dict(checkpoint_sha256),

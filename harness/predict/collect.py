@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import anyio
 
 from harness.canonical import Json, canonical_json, content_hash
+from harness.config.predict_document import TorchLocalSection
 from harness.engines.protocol import UNKNOWN, Decoding, Engine, Generation, PromptRow
 from harness.errors import (
     EngineError,
@@ -189,7 +191,10 @@ class Collector:
                     actual=canonical_json(checkpoint and dict(checkpoint)),
                     recovery="bring the checkpoint back, or choose a new output folder",
                 )
-        self._session = self._log.begin(name, conditions, checkpoint)
+        section, place = self._subject.section, None
+        if isinstance(section, TorchLocalSection):
+            place = Path(section.model).name
+        self._session = self._log.begin(name, conditions, checkpoint, place)
         self._started = anyio.current_time()
 
     def _rows(self, questions: Sequence[Question]) -> list[PromptRow]:

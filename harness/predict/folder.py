@@ -240,6 +240,25 @@ class PredictFolder:
         }
 
 
+def is_predict_run(folder: Path) -> bool:
+    """Tell whether a folder holds a predict run, whatever has become of it."""
+    return (folder / CONFIG_FILE).is_file()
+
+
+def refuse_predict_run(folder: Path, command: str) -> None:
+    """Raise ArtifactError where a command does not serve predict runs."""
+    if is_predict_run(folder):
+        raise ArtifactError(
+            "eval_artifact_invalid",
+            f"`fairtrial {command}` does not serve predict runs",
+            where=folder.name,
+            expected="a run of kind executable",
+            actual="a run of kind predict",
+            recovery="`fairtrial replay` and `verify` work it out again; "
+            "`fairtrial score` scores its predictions",
+        )
+
+
 def _pieces(source: Path) -> Iterator[bytes]:
     with source.open("rb") as stream:
         while piece := stream.read(_READ_SIZE):

@@ -157,7 +157,7 @@ def _receipt(
     section, sessions = subject.section, records.sessions(subject.name)
     if isinstance(section, TorchLocalSection) and not subject.embeds and sessions:
         return GenerationReceipt(
-            checkpoint_dir=Path(section.model).name,
+            checkpoint_dir=sessions[-1]["checkpoint_dir"],
             checkpoint_sha256=sessions[-1]["checkpoint_sha256"],
             manifest=MANIFEST_FILE,
             manifest_sha256=manifest_sha256,

@@ -91,8 +91,6 @@ class PredictPlan:
     config_folder: Path
     manifest: Path
     declaration: Path | None
-    parent: Path | None = None
-    """The run whose frozen rows these are, for a later evaluation."""
 
     @property
     def config_hash(self) -> str:

@@ -31,7 +31,6 @@ from harness.evaluations.record import Subject as RecordSubject
 from harness.evaluations.rescoring import Obstacle
 from harness.evaluations.rows import RowsDigest
 from harness.evaluations.stored import uses_before
-from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.generation_log import RecordedRow
 from harness.predict.folder import (
     DECLARATION_FILE,
@@ -186,15 +185,11 @@ def _rows(plan: PredictPlan, folder: PredictFolder) -> RowsDigest:
 
 
 def _parent(plan: PredictPlan) -> Parent | None:
-    if plan.parent is None:
+    stated = plan.meaning.get("parent")
+    if stated is None:
         return None
-    folder = PredictFolder(plan.parent)
-    record = read_json_artifact(folder.record)
-    return Parent(
-        record_id=record["record_id"],
-        record_hash=hash_file(folder.record),
-        facts={"predict_config_hash": record["predict_config_hash"]},
-    )
+    facts = {"predict_config_hash": stated["predict_config_hash"]}
+    return Parent(stated["record_id"], stated["record_hash"], facts)
 
 
 def _holdout(

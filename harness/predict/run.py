@@ -18,7 +18,12 @@ from pathlib import Path
 import anyio
 
 from harness.canonical import Json
-from harness.errors import ArtifactError, EvidenceError, FairtrialError
+from harness.errors import (
+    ArtifactError,
+    EvidenceError,
+    FairtrialError,
+    Violation,
+)
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateLog
 from harness.evidence.generation_log import GENERATION_LOG, GenerationLog
@@ -161,7 +166,22 @@ def _collect_and_write(
 
 
 def _again(plan: PredictPlan, folder: PredictFolder) -> FinishedPredict:
-    """Work a finished folder out again beside it, and compare; nothing is sent."""
+    again = work_out_again(plan, folder)
+    if again.differences:
+        raise ArtifactError.from_violations(again.differences)
+    return FinishedPredict(again.record, replayed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedOut:
+    """What follows from a folder's evidence, and where the folder says otherwise."""
+
+    record: dict[str, Json]
+    differences: tuple[Violation, ...]
+
+
+def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
+    """Work a finished folder out again beside it; nothing is sent or written in it."""
     questions = read_questions(folder.file(MANIFEST_FILE), plan.contract)
     log = folder.file(GENERATION_LOG.file_name)
     with (
@@ -170,23 +190,31 @@ def _again(plan: PredictPlan, folder: PredictFolder) -> FinishedPredict:
     ):
         target = PredictFolder(Path(scratch))
         results = write_outputs(plan, folder, generations, questions, target)
-        own = folder.hashes()
-        differing = [
-            name for name, found in target.hashes().items() if own.get(name) != found
-        ]
+        own, found = folder.hashes(), target.hashes()
     stored = read_json_artifact(folder.record)
     # How often a holdout had been used is a fact of that day.
     uses = (stored.get("holdout") or {}).get("uses_before")
     record = completed_record(plan, folder, results, uses=uses)
+    differences = [
+        _difference(name, content_hash, own.get(name, "no such file"))
+        for name, content_hash in found.items()
+        if own.get(name) != content_hash
+    ]
     if record != stored:
-        differing.append(folder.record.name)
-    if differing:
-        raise ArtifactError(
-            "eval_artifact_invalid",
-            "the folder is not what follows from the evidence in it",
-            where=folder.path.name,
-            expected="what the log and the frozen rows give again",
-            actual=f"other bytes in {', '.join(differing)}",
-            recovery="bring back an intact copy of the folder",
+        members = sorted(
+            name for name in {*record, *stored} if record.get(name) != stored.get(name)
         )
-    return FinishedPredict(stored, replayed=True)
+        words = f"other values of {', '.join(members)}"
+        differences.append(_difference(folder.record.name, "the record", words))
+    return WorkedOut(record, tuple(differences))
+
+
+def _difference(name: str, expected: str, actual: str) -> Violation:
+    return Violation(
+        "eval_artifact_invalid",
+        name,
+        "the folder is not what follows from the evidence in it",
+        expected,
+        actual,
+        "bring back an intact copy of the folder",
+    )

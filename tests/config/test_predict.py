@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.config.predict import read_predict_config
+from harness.config.predict import (
+    NOWHERE,
+    engine_meaning,
+    engine_of_meaning,
+    read_predict_config,
+)
+from harness.config.predict_document import ENGINE_SECTIONS
 from harness.errors import ConfigError, FairtrialError
 from harness.predict.plan import plan_of_file
 from tests.config.config_files import key_paths, put
@@ -26,6 +32,32 @@ TORCH = {
     "model_identity": "local:tiny@main",
     "chat_template": True,
 }
+
+SERVER = {
+    "kind": "vllm_server",
+    "model": "tiny",
+    "model_identity": "local:tiny@main",
+    "checkpoint_sha256": {"model.safetensors": "0" * 64},
+    "dtype": "auto",
+    "arguments": ["--max-model-len", "64"],
+    "command": None,
+    "port": 8000,
+    "start_timeout_s": 1.0,
+    "stop_timeout_s": 1.0,
+    "max_in_flight": 1,
+    "timeout_s": 1.0,
+    "max_retries": 0,
+}
+OFFLINE = {
+    "kind": "vllm_offline",
+    "model": "tiny",
+    "model_identity": "local:tiny@main",
+    "checkpoint_sha256": None,
+    "dtype": "float16",
+    "batch_size": 8,
+    "options": {"max_model_len": 64},
+}
+SECTIONS = [chat(URL), embeddings(URL), TORCH, SERVER, OFFLINE]
 
 
 @pytest.fixture
@@ -61,6 +93,19 @@ def test_unused_engine_means_nothing(space):
     space.document["engines"]["other"] = chat(URL, max_in_flight=1)
 
     assert space.plan().config_hash == before
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section["kind"])
+def test_engine_comes_back_from_its_meaning(section):
+    model = ENGINE_SECTIONS[section["kind"]]
+    placed = {**section, "model": NOWHERE} if "model" in section else section
+
+    found = engine_of_meaning(engine_meaning(model.model_validate(section)))
+
+    if section["kind"] != "vllm_server":
+        assert found == model.model_validate(placed)
+    else:
+        assert found == model.model_validate(section)
 
 
 def test_place_of_a_checkpoint_means_nothing(space):

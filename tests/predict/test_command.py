@@ -188,6 +188,70 @@ def test_measurements_of_an_endpoint_say_what_they_measure(space):
     assert "not measured" in figures["peak_memory_bytes"]["boundary"]
 
 
+@pytest.mark.parametrize("command", ["replay", "verify"])
+def test_folder_alone_is_worked_out_again(tmp_path, endpoint, command, capsys):
+    space = Workspace(tmp_path, url=endpoint.url)
+    space.document["engines"]["vectors"] = embeddings(endpoint.url)
+    (tmp_path / "plain.txt").write_text("Say {contract}")
+    space.document["comparators"] = [
+        {"name": "near", "kind": "embedding", "engine": "vectors", "train": None},
+        {"name": "plain", "kind": "engine", "engine": "main", "system": "plain.txt"},
+    ]
+    predict(space)
+    folder = tmp_path / "elsewhere" / "moved"
+    folder.parent.mkdir()
+    space.output.rename(folder)
+    for path in tmp_path.iterdir():
+        if path.is_file():
+            path.unlink()
+    capsys.readouterr()
+
+    assert main([command, str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "differences": [],
+        "equal": True,
+        "rows": 6,
+        "subjects": ["candidate", "near", "plain"],
+    }
+
+
+@pytest.mark.parametrize("command", ["replay", "verify"])
+def test_edited_folder_is_not_equal(space, command, capsys):
+    predict(space)
+    predictions = space.output / "predictions.jsonl"
+    predictions.write_text(predictions.read_text().replace("stop", "length"))
+
+    assert main([command, str(space.output)]) == 1
+    assert "predictions.jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("seal", "--output", "sealed"),
+        ("rescore", "--output", "new"),
+        ("sensitivity",),
+        ("explain", "row-0"),
+    ],
+)
+def test_command_for_episodes_refuses_a_predict_run_by_name(space, words, capsys):
+    predict(space)
+    command, *rest = words
+
+    assert main([command, str(space.output), *rest]) == 3
+    assert "does not serve predict runs" in capsys.readouterr().err
+
+
+def test_later_evaluation_is_worked_out_again_alone(tmp_path, endpoint):
+    space = Workspace(tmp_path, url=endpoint.url)
+    predict(space)
+    words = ("--evaluate", str(space.output), "--engine", "main")
+    predict(space, *words, output=tmp_path / "later")
+    space.output.rename(tmp_path / "gone")
+
+    assert main(["verify", str(tmp_path / "later")]) == 0
+
+
 def test_other_engine_answers_by_its_name(space, endpoint):
     space.document["engines"]["other"] = chat(
         endpoint.url, candidate={"model": "second"}
