@@ -81,6 +81,8 @@ def turn_companions(
 
 def suspected_call_markup(text: str, tool_names: Collection[str]) -> bool:
     """Tell whether a text looks like a call that nobody parsed."""
+    if not text:
+        return False
     if any(marker in text for marker in CALL_MARKERS):
         return True
     body = _without_fence(text.strip())

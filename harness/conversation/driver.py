@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from harness.candidates.candidate import Candidate
@@ -94,6 +95,10 @@ async def drive(
     return conversation.episode(unless_ended(end, closed))
 
 
+_event = lru_cache(maxsize=1024)(Event)
+"""Episodes consist of the same few events."""
+
+
 @dataclass(slots=True)
 class _Conversation:
     """The state of one episode while it lasts."""
@@ -131,7 +136,7 @@ class _Conversation:
     def note(
         self, kind: EventKind, reason_code: str, turn_index: int | None = None
     ) -> None:
-        self.events.append(Event(len(self.events), kind, turn_index, reason_code))
+        self.events.append(_event(len(self.events), kind, turn_index, reason_code))
 
     async def hold(self) -> End:
         self.note("seed", "episode.answer_free_seed")

@@ -12,7 +12,7 @@ trial), and neither path nor time, so completed work is reused wherever it lies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -94,7 +94,7 @@ class EpisodeRecords:
         for entry in self.log.entries_of(key, "completion"):
             if newest is None or (entry.number or 0) > (newest.number or 0):
                 newest = entry
-        return None if newest is None else replace(_episode(newest), replayed=True)
+        return None if newest is None else _episode(newest).but(replayed=True)
 
     def attempts(self, key: str) -> int:
         """Return the number of the newest attempt that began; 0 for none."""

@@ -29,6 +29,9 @@ class RecordCode:
 
     read: Callable[[Json], Any]
     """Raises UnfitError, KeyError or TypeError for a payload that does not fit."""
+    places: dict[str, int]
+    """Where each field stands among the values."""
+    values: Callable[[Any], list[Any]]
     semantic_payload: Callable[[Any], dict[str, Json]]
     identity_payload: Callable[[Any], dict[str, Json]]
     semantic_text: Callable[[Any], str]
@@ -79,6 +82,10 @@ class _CodeWriter:
         inside = {n: h for n, h in self._hints.items() if n not in self._outside}
         return RecordCode(
             self._function("payload", self._reading()),
+            {name: place for place, name in enumerate(self._hints)},
+            self._function(
+                "r", [f"return [{', '.join(f'r.{n}' for n in self._hints)}]"]
+            ),
             self._function("r", self._plain_object(self._hints, "semantic")),
             self._function("r", self._plain_object(inside, "identity")),
             self._function("r", self._text_object(self._hints, "semantic")),

@@ -75,6 +75,14 @@ class Record:
         """Return the content hash of the identity payload."""
         return hash_bytes(code_of(type(self)).identity_text(self).encode("utf-8"))
 
+    def but(self, **changes: Any) -> Self:
+        """Return this record with other values in some fields."""
+        code = code_of(type(self))
+        values = code.values(self)
+        for name, value in changes.items():
+            values[code.places[name]] = value
+        return type(self)(*values)
+
     @classmethod
     def from_payload(cls, payload: Json, where: str = "$") -> Self:
         """Read a record back; raise EvidenceError for anything it cannot be."""

@@ -8,7 +8,7 @@ recorded evidence, so writing the table again gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,8 @@ from harness.causes import CAUSES
 from harness.conversation.task import TaskSpec
 from harness.evidence.episode import Episode, Outcome
 from harness.evidence.records import Record
-from harness.scoring.records import FailureRecord, TaskScore
+from harness.scoring.metric import Metric
+from harness.scoring.records import FailureRecord, Gate, GateName, TaskScore
 
 Mode = Literal["trace", "executable"]
 
@@ -87,6 +88,8 @@ def task_row(
 ) -> TaskRow:
     """Return the table's row of one scored episode."""
     executable = score.scope == "trace_and_executable"
+    gates = {gate.gate: gate for gate in score.gates}
+    metrics = {metric.metric: metric for metric in score.metrics}
     return TaskRow(
         candidate_alias=score.candidate_alias,
         candidate_canonical_id=score.canonical_model_identity,
@@ -97,19 +100,19 @@ def task_row(
         task_success=score.task_success,
         failure_codes=score.failure_codes,
         failure_records=score.failure_records,
-        schema_valid=_gate(score, "schema_valid"),
+        schema_valid=_gate(gates, "schema_valid"),
         # The contract gives this column two meanings; see spec 3.16.
-        tool_name_correct=_metric(score, "tool_name_accuracy")
+        tool_name_correct=_metric(metrics, "tool_name_accuracy")
         if executable
-        else _gate(score, "tool_selection"),
-        arguments_correct=_gate(score, "arguments"),
-        call_group_correct=_gate(score, "call_grouping"),
-        call_order_correct=_gate(score, "call_ordering"),
-        required_subset_correct=_gate(score, "tool_selection"),
-        milestones_correct=_metric(score, "milestone_accuracy"),
-        execution_success=_metric(score, "tool_execution_success_rate"),
-        assertions_passed=_assertions(score),
-        final_answer_passed=_metric(score, "final_answer_success_rate"),
+        else _gate(gates, "tool_selection"),
+        arguments_correct=_gate(gates, "arguments"),
+        call_group_correct=_gate(gates, "call_grouping"),
+        call_order_correct=_gate(gates, "call_ordering"),
+        required_subset_correct=_gate(gates, "tool_selection"),
+        milestones_correct=_metric(metrics, "milestone_accuracy"),
+        execution_success=_metric(metrics, "tool_execution_success_rate"),
+        assertions_passed=_assertions(gates),
+        final_answer_passed=_metric(metrics, "final_answer_success_rate"),
         trial=score.trial,
         template_id=spec.template_id,
         category=spec.category,
@@ -164,24 +167,23 @@ def _tokens(usages: list[dict[str, object] | None], name: str) -> int | None:
     return total if usages else None
 
 
-def _gate(score: TaskScore, name: str) -> bool | None:
-    for gate in score.gates:
-        if gate.gate == name and gate.outcome != "not_applicable":
-            return gate.outcome == "passed"
-    return None
+def _gate(gates: Mapping[GateName, Gate], name: GateName) -> bool | None:
+    gate = gates.get(name)
+    if gate is None or gate.outcome == "not_applicable":
+        return None
+    return gate.outcome == "passed"
 
 
-def _assertions(score: TaskScore) -> bool | None:
+def _assertions(gates: Mapping[GateName, Gate]) -> bool | None:
     """Return null where an assertion itself broke: it judged nothing."""
-    broken = any(
-        gate.gate == "assertions" and gate.failure_class == "infrastructure"
-        for gate in score.gates
-    )
-    return None if broken else _gate(score, "assertions")
+    gate = gates.get("assertions")
+    if gate is not None and gate.failure_class == "infrastructure":
+        return None
+    return _gate(gates, "assertions")
 
 
-def _metric(score: TaskScore, name: str) -> bool | None:
-    for metric in score.metrics:
-        if metric.metric == name and metric.denominator:
-            return metric.numerator == metric.denominator
-    return None
+def _metric(metrics: Mapping[str, Metric], name: str) -> bool | None:
+    metric = metrics.get(name)
+    if metric is None or not metric.denominator:
+        return None
+    return metric.numerator == metric.denominator

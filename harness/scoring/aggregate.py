@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import Final
 
 from harness.canonical import content_hash
@@ -51,6 +52,10 @@ class RunIdentity:
     def of(cls, score: TaskScore) -> RunIdentity:
         """Return the identity that a score was made under."""
         return cls(**{name: getattr(score, name) for name in cls.__slots__})
+
+
+_identity_of = attrgetter(*RunIdentity.__slots__)
+"""Reads the same names of a score and of a run's identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,7 @@ class Aggregator:
         self, identity: RunIdentity, task_ids: Sequence[str], trials: int
     ) -> None:
         self._identity = identity
+        self._expected = _identity_of(identity)
         self._task_ids = tuple(task_ids)
         self._trials = trials
         if not self._task_ids or len(set(self._task_ids)) < len(self._task_ids):
@@ -179,7 +185,8 @@ class Aggregator:
             if summed is None:
                 summed = self._sums[metric.metric] = MetricSum(metric.metric)
             summed.add(metric)
-        self._marks.update(score.companions)
+        for mark in score.companions:
+            self._marks[mark] += 1
         self._statuses[score.episode_status] += 1
         for gate in score.gates:
             missing = is_evidence_missing(gate)
@@ -232,8 +239,8 @@ class Aggregator:
                 f"task {expected[0]}, trial {expected[1]}",
                 f"task {score.task_id}, trial {score.trial}",
             )
-        identity = RunIdentity.of(score)
-        if identity != self._identity:
+        if _identity_of(score) != self._expected:
+            identity = RunIdentity.of(score)
             differing = [
                 name
                 for name in RunIdentity.__slots__

@@ -7,7 +7,6 @@ through the same function; a trace episode has no execution evidence.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, get_args
 
 from harness.conversation.task import ScoringPolicy, TaskSpec
@@ -70,7 +69,7 @@ def score_episode(
     episode_hash = episode.identity_hash()
     if (score.trial, score.episode_hash) == (episode.trial, episode_hash):
         return score
-    return replace(score, trial=episode.trial, episode_hash=episode_hash)
+    return score.but(trial=episode.trial, episode_hash=episode_hash)
 
 
 def _check_policy(episode: Episode, task: ScorableTask, policy: ScoringPolicy) -> None:

@@ -183,6 +183,17 @@ def test_record_is_locked_once_it_is_filled_in(cls, data):
         setattr(record, name, None)
 
 
+@classes
+@few
+@given(data=st.data())
+def test_record_with_other_values_is_what_replace_makes(cls, data):
+    record, other = data.draw(records_of(cls)), data.draw(records_of(cls))
+    name = data.draw(st.sampled_from([f.name for f in dataclasses.fields(cls)]))
+    change = {name: getattr(other, name)}
+
+    assert record.but(**change) == dataclasses.replace(record, **change)
+
+
 def test_post_init_is_held():
     with pytest.raises(EvidenceError, match="contradicts itself"):
         Metric("m", 2, 1, 2.0, None)
