@@ -248,7 +248,7 @@ class ServerProcess:
         raise EngineError(
             code,
             problem,
-            where=str(command.log),
+            where=command.log.name,
             expected=f"200 from {self.address}{command.health_path}",
             actual=f"{actual}; the end of its log:\n{log_tail(command.log)}",
             recovery="read the log; it holds all that the server printed",

@@ -49,7 +49,7 @@ def verified_files(folder: Path, declared: Mapping[str, str] | None) -> dict[str
         raise EngineError(
             "eval_engine_start_failed",
             "the folder holds no checkpoint",
-            where=str(folder),
+            where=folder.name,
             expected="config.json, *.safetensors and a tokenizer",
             actual="no config.json",
             recovery="give the folder of a checkpoint; nothing is downloaded",
@@ -76,7 +76,7 @@ def _refuse_undeclared(
             tuple(
                 Violation(
                     "eval_predictions_drift",
-                    str(folder / name),
+                    f"{folder.name}/{name}",
                     "a file that would be loaded has no declared hash",
                     "every file of the checkpoint among checkpoint_sha256",
                     "not declared",

@@ -86,7 +86,7 @@ class TorchEmbedder:
         with LibraryBorder(
             "eval_engine_failed",
             "the model broke down while it embedded texts",
-            where=str(self.settings.model),
+            where=self.settings.model.name,
             recovery="look at the message of the library",
         ):
             tokens = [self._tokenizer(text)["input_ids"] for text in texts]

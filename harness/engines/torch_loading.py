@@ -53,7 +53,7 @@ def import_library(settings: TorchSettings) -> tuple[Any, Any]:
     with LibraryBorder(
         "eval_engine_start_failed",
         "torch_local needs torch and transformers, and one cannot be imported",
-        where=str(settings.model),
+        where=settings.model.name,
         recovery="pip install 'fairtrial[torch]'",
     ):
         import torch
@@ -72,7 +72,7 @@ def require_device(torch: Any, settings: TorchSettings) -> None:
         raise EngineError(
             "eval_engine_start_failed",
             "the device is not there",
-            where=str(settings.model),
+            where=settings.model.name,
             expected=settings.device,
             actual=f"{present} CUDA devices that torch can use",
             recovery="set device: cpu, or run where the device is",
@@ -106,7 +106,7 @@ def load_weights(
         raise EngineError(
             "eval_engine_start_failed",
             "the checkpoint lacks weights of its own architecture",
-            where=str(settings.model),
+            where=settings.model.name,
             expected="every weight in a safetensors file, in its declared shape",
             actual=", ".join(sorted(wrong)[:8]),
             recovery="bring back the whole checkpoint",
@@ -119,7 +119,7 @@ def loading(settings: TorchSettings) -> LibraryBorder:
     return LibraryBorder(
         "eval_engine_start_failed",
         "the checkpoint cannot be loaded",
-        where=str(settings.model),
+        where=settings.model.name,
         recovery="give a transformers checkpoint with safetensors and a tokenizer",
     )
 
@@ -134,7 +134,7 @@ def _refuse_unusable(settings: TorchSettings, tokenizer: Any, model: Any) -> Non
         raise EngineError(
             "eval_engine_start_failed",
             problem,
-            where=str(settings.model),
+            where=settings.model.name,
             expected="a causal language model, and a chat template if one is used",
             recovery="give another checkpoint, or set chat_template: false",
         )

@@ -109,7 +109,7 @@ class TorchModel:
             with LibraryBorder(
                 "eval_engine_failed",
                 "the model broke down while it decoded",
-                where=str(self.settings.model),
+                where=self.settings.model.name,
                 recovery="look at the message of the library",
             ):
                 generated = self._generate(prompts, decoding, stop)

@@ -111,7 +111,7 @@ class VllmOffline:
         with LibraryBorder(
             "eval_engine_start_failed",
             "vLLM cannot load the checkpoint",
-            where=str(settings.model),
+            where=settings.model.name,
             recovery="look at what vLLM printed",
         ):
             self._llm = self._vllm.LLM(
@@ -183,7 +183,7 @@ class VllmOffline:
         with LibraryBorder(
             "eval_engine_failed",
             "vLLM broke down while it decoded",
-            where=str(self.settings.model),
+            where=self.settings.model.name,
             recovery="look at what vLLM printed",
         ):
             params = self._parameters(decoding)
