@@ -45,9 +45,7 @@ COMMANDS: Final = {
     "audit": _Command("audit", "who may have read the benchmark, and what rests on it"),
     "score": _Command("score", "score recorded predictions under a published contract"),
     "compare": _Command("compare", "whether runs can be ranked, and how they rank"),
-    "accounting": _Command(
-        "accounting", "published numbers, scored again where their evidence is kept"
-    ),
+    "accounting": _Command("accounting", "published numbers under the present scorer"),
     "candidates": _Command("candidates", "serve the control candidates"),
     "doctor": _Command("doctor", "what an endpoint or this machine will cost a model"),
     "drill": _Command("drill", "break everything around a run; check the blame"),
@@ -129,10 +127,17 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 class _OneLineEach(argparse.HelpFormatter):
-    """Leaves the longest command name room beside its help."""
+    """Leaves the longest command name room beside its help, and only that line."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        if action.nargs != argparse.PARSER:
+            return text
+        # The line that repeats the metavar says nothing and costs one of a screen.
+        return text.partition("\n")[2]
         # Not worked out from commands, which stand deeper than options.
         self._action_max_length = 16
 

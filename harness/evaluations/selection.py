@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import FairtrialError, UsageError, Violation
+from harness.evaluations.record import RECORD_FILE
 from harness.evaluations.stored import StoredRecord, records_of_run
 
 _SIGN = "="
@@ -89,6 +90,10 @@ def _choices(
 def _select(
     name: str, run: Path, wanted: str | None, problems: list[Violation]
 ) -> Selected | None:
+    if not (run / RECORD_FILE).is_file():
+        expected = f"a folder with {RECORD_FILE}: what a finished evaluation leaves"
+        problems.append(_problem(str(run), "there is no evaluation here", expected))
+        return None
     try:
         records = records_of_run(run)
     except FairtrialError as error:
