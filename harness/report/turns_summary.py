@@ -45,8 +45,10 @@ def _lines(report: Mapping[str, Json], folder: str) -> Iterator[str]:
         )
     if tokens is not None:
         yield f"  {'tokens a turn':16} mean {tokens['mean']:.1f}"
-    for reason in report["non_publication_reasons"]:
+    for reason in report["headline"]["refused"]:
         yield f"  no headline: {reason}"
+    for reason in report["non_publication_reasons"]:
+        yield f"  not publishable: {reason}"
 
 
 def _score_line(name: str, value: float | None, count: int) -> str:

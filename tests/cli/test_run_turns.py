@@ -53,7 +53,8 @@ def test_init_run_and_score_give_the_same_scores(turns, tmp_path, capsys):
         assert (tmp_path / "s" / name).read_bytes() == ours
     printed = capsys.readouterr().out
     assert "unanswered       1: 1 provider_rejected" in printed
-    assert "no headline: stops.share_over_cap" in printed
+    assert "no headline: turns_missing" in printed
+    assert "not publishable: stops.share_over_cap" in printed
 
 
 def test_progress_goes_to_stderr_and_the_report_to_stdout(turns, capsys):

@@ -31,9 +31,14 @@ _ERROR_TYPES: Final = {
 
 def event_lines(turns: Iterable[RecordedTurn]) -> Iterator[bytes]:
     """Yield the lines of the event log."""
-    ended = 0
+    ended = over = 0
+    current: str | None = None
     for turn in turns:
-        issued, completed = _times(turn)
+        if turn.part.conversation_id != current:
+            current, over = turn.part.conversation_id, 0
+        # Records tell milliseconds, so a turn may seem to begin before its turn.
+        issued, completed = (max(over, moment) for moment in _times(turn))
+        over = completed
         if not ended:
             yield _line("session.started", issued)
         ended = max(ended, completed)

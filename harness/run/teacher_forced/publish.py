@@ -116,9 +116,10 @@ def build_report(
     config: TeacherForcedConfig, plan: RequestPlan, tally: TurnTally, scored: ScoredRun
 ) -> dict[str, Json]:
     """Return the payload of `eval_report.json`; it reads no clock and no file."""
-    reasons = list(scored.diagnostics["headline"]["refused"])
-    over_cap = tally.unanswered_share > config.publication.max_stop_share
-    if over_cap:
+    reasons = []
+    if scored.score is None:
+        reasons.append(NOTHING_SCORABLE)
+    if tally.unanswered_share > config.publication.max_stop_share:
         reasons.append(STOPS_OVER_CAP)
     candidate = config.candidate
     return {
@@ -141,7 +142,7 @@ def build_report(
         "headline": scored.diagnostics["headline"],
         "answered_only": scored.diagnostics["answered_only"],
         "asked": tally.payload(),
-        "publication_allowed": not over_cap and NOTHING_SCORABLE not in reasons,
+        "publication_allowed": not reasons,
         "non_publication_reasons": reasons,
     }
 

@@ -139,7 +139,9 @@ def test_failed_turn_is_zero_and_the_rest_of_its_conversation_is_asked(turns):
     assert teacher.asked["repo-a", 5] == 1
     assert report["scores"]["score"] == round(5 / 6, 4)
     assert report["answered_only"]["score"] == 1.0
-    assert report["non_publication_reasons"] == ["turns_missing"]
+    assert report["headline"] == {"score": None, "refused": ["turns_missing"]}
+    assert report["publication_allowed"]
+    assert report["non_publication_reasons"] == []
     assert report["asked"]["unanswered_turns"] == [
         {
             "conversation_id": "repo-a",
