@@ -131,6 +131,8 @@ class _OneLineEach(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
+        # Not worked out from commands, which stand deeper than options.
+        self._action_max_length = 16
 
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
@@ -138,8 +140,6 @@ class _OneLineEach(argparse.HelpFormatter):
             return text
         # The line that repeats the metavar says nothing and costs one of a screen.
         return text.partition("\n")[2]
-        # Not worked out from commands, which stand deeper than options.
-        self._action_max_length = 16
 
 
 class _Version(argparse.Action):
