@@ -49,6 +49,8 @@ class LiveOracle:
     assertions: list[AssertionOutcome] = field(default_factory=list)
     final_state_hash: str | None = None
     _session: PackSession | None = None
+    _opening: OracleFault | None = None
+    """Why no session began."""
     _policies: dict[str, ToolPolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -61,6 +63,7 @@ class LiveOracle:
             self._session = await self.open_session()
             await self._session.reset()
         except OracleFault as fault:
+            self._opening = fault
             return ended("oracle_reset_failed", str(fault))
         return None
 
@@ -76,8 +79,10 @@ class LiveOracle:
         return tuple([draft.record(index) for index, draft in enumerate(self.drafts)])
 
     def evidence(self) -> dict[str, Any]:
-        """Return what the worker left behind, empty when none was started."""
-        return {} if self._session is None else self._session.evidence()
+        """Return what the worker left behind; how it failed, where none was started."""
+        if self._session is not None:
+            return self._session.evidence()
+        return {} if self._opening is None else {"ended": self._opening.as_json()}
 
     def refuse_all(
         self, turn_index: int, tool_calls: Sequence[ToolCall], reason: str

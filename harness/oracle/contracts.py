@@ -68,6 +68,16 @@ class OracleFault(Exception):  # noqa: N818 - a fault is the glossary's word
         """Whether signal 9 from elsewhere ended the worker, or its host is gone."""
         super().__init__(f"{operation} {kind}: {detail}")
 
+    def as_json(self) -> dict[str, Json]:
+        """Return how a session ended by it, for its evidence."""
+        return {
+            "how": "fault",
+            "operation": self.operation,
+            "kind": self.kind,
+            "detail": self.detail,
+            "killed": self.killed,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeadlines:

@@ -7,7 +7,6 @@ and is started again for the next one, a stated number of times; `starts` tells.
 
 from __future__ import annotations
 
-import itertools
 import socket
 from pathlib import Path
 from types import TracebackType
@@ -62,7 +61,9 @@ class OracleHost:
         """In the part of the root that the present start may write."""
         self._keeper: Keeper | None = None
         self._lock = anyio.Lock()
-        self._numbers = itertools.count()
+        self._next_number = 0
+        self._first_number = 0
+        """The first session of the present start; earlier ones have lost their host."""
         self._sessions: set[OracleSession] = set()
         self.applied: dict[str, Json] = {}
         """Containment as applied; limits that are not enforced say so."""
@@ -113,7 +114,8 @@ class OracleHost:
         """
         keeper = await self._living_keeper()
         keeper.note_exits()
-        number = next(self._numbers)
+        number = self._next_number
+        self._next_number += 1
         session = self._make_session(number, deadline)
         request = canonical_bytes(self._request(session, number, context))
         try:
@@ -142,9 +144,13 @@ class OracleHost:
         """Process id of the host's keeper, 0 when there is none."""
         return 0 if self._keeper is None else self._keeper.pid
 
-    def is_alive(self) -> bool:
-        """Tell whether the pack host still runs."""
-        return self._keeper is not None and self._keeper.is_alive()
+    def is_serving(self, number: int) -> bool:
+        """Tell whether the host that a session was opened with still runs."""
+        return (
+            number >= self._first_number
+            and self._keeper is not None
+            and self._keeper.is_alive()
+        )
 
     async def exit_status_of(self, number: int) -> int | None:
         """Return how a worker ended, negative for a signal, if the host said so."""
@@ -197,6 +203,7 @@ class OracleHost:
     async def _start(self) -> Keeper:
         assert self._root is not None  # noqa: S101 - both callers made sure
         self.starts += 1
+        self._first_number = self._next_number
         leash, leash_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         door, door_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with leash_end, door_end:

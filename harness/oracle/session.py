@@ -64,8 +64,8 @@ class HostView(Protocol):
 
     applied: dict[str, Json]
 
-    def is_alive(self) -> bool:
-        """Tell whether the pack host still runs."""
+    def is_serving(self, number: int) -> bool:
+        """Tell whether the pack host that a session was opened with still runs."""
 
     async def exit_status_of(self, number: int) -> int | None:
         """Return how a worker ended, if the host said so."""
@@ -324,7 +324,7 @@ class OracleSession:
         )
 
     async def _crash(self, operation: Operation) -> OracleFault:
-        if not self._host.is_alive():
+        if not self._host.is_serving(self._number):
             gone = "the pack host is gone"
             return OracleFault(operation, "session", gone, killed=True)
         status = await self._host.exit_status_of(self._number)
@@ -346,14 +346,7 @@ class OracleSession:
     async def _end(self, how: str, fault: OracleFault | None) -> None:
         if self._ended is not None:
             return
-        self._ended = {"how": how}
-        if fault is not None:
-            self._ended |= {
-                "operation": fault.operation,
-                "kind": fault.kind,
-                "detail": fault.detail,
-                "killed": fault.killed,
-            }
+        self._ended = {"how": how} if fault is None else {**fault.as_json(), "how": how}
         with anyio.CancelScope(shield=True):
             await self._part()
             killed, all_gone = await self._kill_tree()

@@ -4,7 +4,8 @@ Nothing is scored here. A bounded number of episodes is in flight; each ends in 
 row of the cause table and is on its way to disk before the next one starts in its
 place. Work that an earlier, interrupted process completed is not asked again: a
 received completion is served from the candidate log, a whole executable episode
-from the episode log. A stop that a retry could have cured gets a new attempt.
+from the episode log. A stop that a retry could have cured gets a new attempt, and so
+does an episode whose worker or pack host was killed from outside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 import anyio
 
@@ -28,6 +30,9 @@ from harness.oracle.contracts import PackHost, SessionContext
 from harness.run.keys import episode_key
 from harness.run.resuming import ResumingCandidate
 from harness.scoring.reading import ScorableTask
+
+MOST_LOST: Final = 4
+"""How often one process begins an episode whose worker is killed each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,29 +101,63 @@ class Collector:
             attempt=1,
             max_turns=self.config.limits.max_turns,
         )
-        deadline = anyio.current_time() + self.config.limits.episode_timeout_s
         part = task.spec.executable
         if self.episodes is None or self.host is None or part is None:
+            deadline = anyio.current_time() + self.config.limits.episode_timeout_s
             return await drive(request, self.candidate, deadline=deadline)
         key = episode_key(self.config, request)
         known = self.episodes.lookup(key)
         if (
             known is not None
             and _cause(known).retried != "request"
+            and not self._lost(known)
             and self.candidate.backs(known)
         ):
             return known
-        request = replace(request, attempt=self.episodes.attempts(key) + 1)
-        head = {"task_id": task.spec.task_id, "trial": trial}
-        self.episodes.begin(
+        for _ in range(MOST_LOST):
+            episode = await self._attempt(self.episodes, key, request, part)
+            if not self._lost(episode):
+                break
+        return episode
+
+    async def _attempt(
+        self,
+        episodes: EpisodeLog,
+        key: str,
+        request: EpisodeRequest,
+        part: ExecutablePart,
+    ) -> Episode:
+        """Hold the next attempt of one executable episode and record it."""
+        request = replace(request, attempt=episodes.attempts(key) + 1)
+        spec = request.task.spec
+        head = {"task_id": spec.task_id, "trial": request.trial}
+        episodes.begin(
             key, request.attempt, {**head, "candidate_alias": self.endpoint.alias}
         )
         started = anyio.current_time()
-        oracle = self._oracle(task, part, deadline)
+        deadline = started + self.config.limits.episode_timeout_s
+        oracle = self._oracle(request.task, part, deadline)
         episode = await drive(request, self.candidate, deadline=deadline, oracle=oracle)
         episode = replace(episode, duration_s=anyio.current_time() - started)
-        self.episodes.complete(key, episode)
+        episodes.complete(key, episode)
         return episode
+
+    def _lost(self, episode: Episode) -> bool:
+        """Tell whether somebody killed the world of an episode.
+
+        All of a local pack's state was in the worker, so another attempt begins from
+        nothing, with the answers that were received. What an endpoint did is not gone
+        with the worker that asked for it, and no call is made again whose reply was
+        lost while it may have changed something.
+        """
+        oracle = self.config.source_oracle
+        execution = episode.execution
+        if oracle is None or oracle.kind != "python" or execution is None:
+            return False
+        if episode.status == "unknown_commit_state":
+            return False
+        ended = execution.worker.get("ended")
+        return isinstance(ended, dict) and ended.get("killed") is True
 
     def _oracle(
         self, task: ScorableTask, part: ExecutablePart, deadline: float

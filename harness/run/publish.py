@@ -15,6 +15,7 @@ from harness.evidence.artifacts import (
     write_json_artifact,
     write_once,
 )
+from harness.evidence.disk import machine_refusals
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.manifest import RunTiming, build_manifest, write_manifest
 from harness.evidence.runtime_facts import runtime_facts
@@ -25,6 +26,8 @@ from harness.run.report import aggregate_hashes, build_report
 from harness.run.score import ScoredCandidate, score_run
 
 _RECORD = "eval_record"
+_DERIVED = ("eval_report", "eval_task_results", "report", _RECORD)
+"""Artifacts that follow from the evidence."""
 
 
 def publish_run(
@@ -35,6 +38,7 @@ def publish_run(
     render_page: Callable[[Mapping[str, Json]], str],
 ) -> dict[str, Json]:
     """Score the folder's evidence, write its artifacts and return the report."""
+    _discard_unfinished(folder)
     with RunEvidence(folder.path) as evidence:
         config, header = evidence.config, evidence.plan.header
         scored = _scored(folder, evidence)
@@ -70,6 +74,18 @@ def publish_run(
     )
     write_manifest(folder.path, manifest)
     return report
+
+
+def _discard_unfinished(folder: RunFolder) -> None:
+    """Remove what a killed process had worked out before it came to the manifest.
+
+    A resumed run may hold other evidence since then, an endpoint that is back for
+    one; without a manifest nothing that follows from evidence was ever published.
+    """
+    for name in _DERIVED:
+        path = folder.file(name)
+        with machine_refusals("replace an unfinished artifact", path):
+            path.unlink(missing_ok=True)
 
 
 def _scored(folder: RunFolder, evidence: RunEvidence) -> tuple[ScoredCandidate, ...]:

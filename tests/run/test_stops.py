@@ -139,3 +139,26 @@ def test_stopped_run_replays_to_the_same_hashes(bench, benchmark):
     assert again.replayed
     assert json.dumps(again.report) == json.dumps(first.report)
     assert first.report["candidates"][0]["non_candidate_stops"] > 0
+
+
+def test_run_killed_before_its_manifest_goes_on_with_an_endpoint_that_is_back(
+    bench, benchmark
+):
+    down = True
+    control = CountingControl(
+        benchmark,
+        lambda n: (
+            Reply(fault="close_before_response") if down and n % 7 == 0 else None
+        ),
+    )
+    with control.served() as server:
+        config = bench.config("gold", base_url=server.url, limits=QUICK)
+        first = bench.run(config)
+        # What a process leaves that dies right before its last file.
+        (bench.output() / "eval_manifest.json").unlink()
+        down = False
+        second = bench.run(config, resume=True)
+
+    assert first.report["candidates"][0]["non_candidate_stops"] > 0
+    assert second.report["candidates"][0]["non_candidate_stops"] == 0
+    assert bench.run(config).report == second.report
