@@ -240,6 +240,12 @@ def test_a_finished_run_is_worked_out_again_without_a_model(folder, here):
     assert again == here
 
 
+def test_a_finished_run_is_verified_from_its_folder_alone(folder, here):
+    done = _fairtrial(folder, "verify", "here")
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_record_names_a_place_of_this_machine(folder, here, served):
     named = [
         path.name
