@@ -25,6 +25,7 @@ from harness.evidence.task_row import TaskRow
 
 ROW_GROUP_SIZE: Final = 2048
 """Rows a group; part of the file's form, so it is fixed."""
+_BATCH_SIZE: Final = 128
 
 
 def table_schema() -> Any:
@@ -71,6 +72,8 @@ class TaskTableWriter:
         self._path = path
         self._temporary = temporary_beside(path)
         self._rows: list[dict[str, Any]] = []
+        self._batches: list[Any] = []
+        """What of the present group is in Arrow's form, a fifth of the size."""
         self._writer: Any = None
         self._schema: Any = None
 
@@ -87,21 +90,32 @@ class TaskTableWriter:
     def append(self, row: TaskRow) -> None:
         """Add one row; every `ROW_GROUP_SIZE` rows a group goes to disk."""
         self._rows.append(row.semantic_payload())
-        if len(self._rows) == ROW_GROUP_SIZE:
-            self._write_group()
+        if len(self._rows) == _BATCH_SIZE:
+            self._pack()
+            if len(self._batches) * _BATCH_SIZE == ROW_GROUP_SIZE:
+                self._write_group()
+
+    def _pack(self) -> None:
+        import pyarrow as pa
+
+        batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
+        self._batches.append(batch)
+        self._rows.clear()
 
     def _write_group(self) -> None:
         import pyarrow as pa
 
-        batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
+        group = pa.Table.from_batches(self._batches).combine_chunks()
+        self._batches.clear()
         with machine_refusals("write the task table", self._path):
-            self._writer.write_batch(batch, row_group_size=ROW_GROUP_SIZE)
-        self._rows.clear()
+            self._writer.write_table(group, row_group_size=ROW_GROUP_SIZE)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 if self._rows:
+                    self._pack()
+                if self._batches:
                     self._write_group()
                 with machine_refusals("write the task table", self._path):
                     self._writer.close()
