@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
             "not read",
             file=sys.stderr,
         )
+    _tell_place(arguments)
     if arguments.json:
         print(json.dumps(finished.record, indent=2, sort_keys=True))
     else:
@@ -83,6 +84,19 @@ def _plan(arguments: argparse.Namespace) -> PredictPlan:
         engine=arguments.engine,
         output=arguments.output,
     )
+
+
+def _tell_place(arguments: argparse.Namespace) -> None:
+    """Say that an evaluation elsewhere is not found from its run."""
+    if arguments.evaluate is None:
+        return
+    run, output = arguments.evaluate.resolve(), arguments.output.resolve()
+    if output.parent != run.parent:
+        print(
+            f"{output.name} does not lie beside {run.name}, so `fairtrial compare` "
+            "does not find it from there",
+            file=sys.stderr,
+        )
 
 
 class ProgressLine:

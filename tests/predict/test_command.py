@@ -461,6 +461,18 @@ def test_evaluation_is_worked_out_again_like_a_run(tmp_path, endpoint):
     assert len(endpoint.requests) == before
 
 
+def test_evaluation_that_its_run_does_not_find_is_told(tmp_path, endpoint, capsys):
+    space = Workspace(tmp_path, url=endpoint.url)
+    predict(space)
+    words = ("--evaluate", str(space.output), "--engine", "main")
+    predict(space, *words, output=tmp_path / "beside")
+    beside = capsys.readouterr().err
+    predict(space, *words, output=tmp_path / "far" / "away")
+
+    assert "does not lie beside" not in beside
+    assert "away does not lie beside out" in capsys.readouterr().err
+
+
 def test_evaluation_keeps_the_decoding_of_its_run(tmp_path, endpoint, capsys):
     space = Workspace(tmp_path, url=endpoint.url)
     predict(space)
