@@ -5,15 +5,8 @@ other they are cut after a few tokens.
 """
 
 import hashlib
-import importlib.metadata
 import json
-import os
-import select
-import subprocess
-import sys
 from collections import Counter
-from contextlib import contextmanager
-from pathlib import Path
 
 import anyio
 import pytest
@@ -29,18 +22,12 @@ from harness.config.starter import (
 )
 from harness.evidence.task_table import read_task_rows
 from harness.oracle.certifying import CertifyingOracle
+from tests.peer.serving import MODEL, fairtrial, require_packages, served
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.timeout(900)]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-REQUIREMENTS = HERE / "requirements.txt"
-MODEL = "smollm2"
 MAX_TOKENS = {"whole": 40, "cut": 6}
 """For each run: a call of the library takes 30 to 40 tokens."""
-READY_S = 60
-RUN_S = 400
-"""One run, on a machine that decodes two tokens a second; else it takes ten."""
 LIMITS = {
     ("limits", "max_parallel_tasks"): 2,
     ("limits", "candidate_timeout_s"): 120.0,
@@ -48,49 +35,9 @@ LIMITS = {
 }
 
 
-def _missing():
-    pinned = dict(
-        line.split("==")
-        for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines()
-        if not line.startswith("#")
-    )
-    for name, version in pinned.items():
-        try:
-            found = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found = "nothing"
-        if found != version:
-            yield f"{name} {version} expected, {found} installed"
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _packages():
-    missing = "; ".join(_missing())
-    if missing:
-        advice = "pip install --no-deps -r tests/peer/requirements.txt"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{missing}: {advice}")
-
-
-@contextmanager
-def _served(log):
-    command = [sys.executable, str(HERE / "llama_server.py"), MODEL]
-    with (
-        log.open("wb") as stream,
-        subprocess.Popen(
-            [*command, str(HERE / "chat_template.jinja")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stream,
-        ) as process,
-    ):
-        try:
-            select.select([process.stdout], [], [], READY_S)
-            os.set_blocking(process.stdout.fileno(), False)
-            address = (process.stdout.readline() or b"").decode().strip()
-            assert address.startswith("http://"), log.read_text(errors="replace")
-            yield f"{address}/v1"
-        finally:
-            process.kill()
+    require_packages()
 
 
 def _publish(folder):
@@ -117,23 +64,12 @@ def _write_config(path, benchmark, base_url, max_tokens):
     )
 
 
-def _fairtrial(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=RUN_S,
-        check=False,
-    )
-
-
 class PeerRun:
     """A run folder, how its command ended, and how many tasks were planned."""
 
     def __init__(self, config, planned):
         self.planned = planned
-        self.done = _fairtrial("run", str(config), "--json")
+        self.done = fairtrial("run", str(config), "--json")
         self.folder = config.with_suffix("")
         assert (self.folder / "eval_manifest.json").is_file(), self.done.stderr
         self.rows = list(read_task_rows(self.folder / "eval_task_results.parquet"))
@@ -153,7 +89,7 @@ def runs(tmp_path_factory, _packages):
     folder = tmp_path_factory.mktemp("peer")
     planned = _publish(folder / "benchmark")
     made = {}
-    with _served(folder / "server.log") as base_url:
+    with served(folder / "server.log") as base_url:
         for name, max_tokens in MAX_TOKENS.items():
             config = folder / f"{name}.yaml"
             _write_config(config, folder / "benchmark", base_url, max_tokens)
@@ -204,7 +140,7 @@ def test_evidence_holds_the_bytes_that_the_server_sent(peer):
 
 
 def test_replay_without_the_server_gives_equal_hashes(peer):
-    replayed = _fairtrial("replay", str(peer.folder), "--json")
+    replayed = fairtrial("replay", str(peer.folder), "--json")
     stated = json.loads((peer.folder / "eval_manifest.json").read_text())
 
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
