@@ -288,7 +288,7 @@ class VllmOffline:
         return (
             *first_token_figures(first_s, START_BOUNDARY),
             rate_figure(whole, RATE_BOUNDARY),
-            memory_figure(sizes),
+            memory_figure(sizes, "this process"),
             Measurement(LOAD, self._load_s, "s", "wall time of building vllm.LLM"),
         )
 

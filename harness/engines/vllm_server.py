@@ -342,7 +342,7 @@ class VllmServer:
         return (
             *first_token_figures(times.first_token_s, START_BOUNDARY),
             rate_figure(times.tokens_and_s, RATE_BOUNDARY),
-            memory_figure(samples),
+            memory_figure(samples, "the server"),
             Measurement(
                 LOAD,
                 server.ready_after_s,
@@ -352,17 +352,17 @@ class VllmServer:
         )
 
 
-def memory_figure(samples: Sequence[int]) -> Measurement:
-    """Return the largest of several sizes of a server, a lower bound of its peak."""
+def memory_figure(samples: Sequence[int], of: str) -> Measurement:
+    """Return the largest of several sizes of a process tree; `of` names its root."""
     return Measurement(
         PEAK_MEMORY,
         max(samples, default=None),
         "bytes",
-        f"largest of {len(samples)} samples of the resident size of the server and all "
+        f"largest of {len(samples)} samples of the resident size of {of} and all "
         "processes below it, taken while rows were measured: a lower bound, without "
         "memory on a device"
         if samples
-        else "not measured: the sizes of the server could not be read",
+        else f"not measured: no size of {of} was read while rows were measured",
     )
 
 
