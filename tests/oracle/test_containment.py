@@ -337,3 +337,22 @@ def test_level_with_a_missing_piece_is_refused_before_the_import(
 
     assert finished.stdout.split() == ["eval_isolation_unavailable", missing]
     assert not marker.exists()
+
+
+OWN_FOLDER_IN_EVERY_ENVIRONMENT = """
+child = subprocess.run(["/usr/bin/env"], capture_output=True, text=True)
+lines = dict(line.split("=", 1) for line in child.stdout.splitlines())
+result = {"cwd": os.getcwd(), "home": os.environ["HOME"],
+          "bytes": os.environb[b"TMPDIR"].decode(),
+          "below": [lines["HOME"], lines["TMPDIR"]]}
+"""
+
+
+@pytest.mark.slow
+def test_own_folder_stands_in_the_environment_of_the_worker_and_of_its_programs(
+    zoo, level
+):
+    seen = zoo.python(OWN_FOLDER_IN_EVERY_ENVIRONMENT, level=level)
+
+    assert seen["home"] == seen["bytes"] == seen["cwd"]
+    assert seen["below"] == [seen["cwd"]] * 2
