@@ -29,6 +29,10 @@ SCENARIOS = {
     "predict": ["docs/how-to/predict.md"],
     "recorded": ["docs/how-to/ask-recorded-conversations.md"],
     "traces": ["docs/how-to/score-traces-only.md"],
+    "compare": [
+        "docs/how-to/compare-two-models.md",
+        "docs/how-to/account-for-published-numbers.md",
+    ],
     "audit": ["docs/how-to/audit-contamination.md"],
     "doctor": ["docs/how-to/check-an-endpoint.md"],
     "drill": ["docs/how-to/run-the-drill.md"],
