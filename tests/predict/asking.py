@@ -6,6 +6,7 @@ import threading
 
 import yaml
 
+from harness.cli.main import main
 from harness.predict.folder import PredictFolder
 from harness.predict.plan import plan_of_file
 from harness.predict.run import predict
@@ -239,3 +240,24 @@ class Flaky:
 
 def server(answer=right):
     return ScriptedServer(answer)
+
+
+def run_command(space, *words, output=None):
+    """Run `fairtrial predict` over a workspace and return its exit status."""
+    config = space.write()
+    folder = output or space.output
+    return main(["predict", str(config), "--output", str(folder), *words])
+
+
+def record_of(folder):
+    """The evaluation record of a folder."""
+    return json.loads((folder / "eval_record.json").read_text())
+
+
+def tree(folder):
+    """Every file below a folder with its bytes, the lock apart."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }

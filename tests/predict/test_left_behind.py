@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from harness.predict.folder import PredictFolder
-from tests.predict.asking import Workspace, embeddings, right_or_vectors, server
+from tests.predict.asking import Workspace, embeddings, right_or_vectors, server, tree
 
 LAST_FILES = (
     "eval_record.json",
@@ -32,14 +32,6 @@ def finished(tmp_path_factory):
         ]
         space.predict()
     return space
-
-
-def tree(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
 
 
 def without(finished, tmp_path, *names):
