@@ -52,6 +52,9 @@ _NOTES = (
     """A pack is the judge of its own tasks: its backend can return any result, and its
     assertions any verdict. Containment keeps it from everything else. Certification
     plays gold twice, which finds a pack that contradicts itself and no other.""",
+    """A worker's folder is removed when its session ends. One in which nothing was ever
+    done, by its change time and everything else that can be read of it, waits empty for
+    a later worker of the same host instead.""",
     """With `isolation.host: shared` the code that runs at import lives in the process
     that starts all workers of the run. It can change what later sessions of this pack
     see of each other; what the level promises about files and sockets was applied to
