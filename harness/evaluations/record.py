@@ -203,6 +203,15 @@ def later_id(basis: Json) -> str:
     return f"eval-{content_hash(basis).removeprefix('sha256:')[:12]}"
 
 
+def is_of_another_version(payload: Json) -> bool:
+    """Tell whether a record has a form that this version does not write.
+
+    Its hash can be checked and it cannot be built again; `compare` refuses it.
+    """
+    stated = payload.get("record_version") if isinstance(payload, dict) else None
+    return isinstance(stated, str) and stated != RECORD_VERSION
+
+
 def write_record(folder: Path, record: Mapping[str, Json]) -> str:
     """Write the record, after everything that it names; return its content hash.
 

@@ -16,7 +16,11 @@ from harness.canonical import Json, hash_file, json_equal
 from harness.errors import ArtifactError, FairtrialError, Violation
 from harness.evaluations.numbers import plain_numbers
 from harness.evaluations.protocol import GROUPS, fingerprint
-from harness.evaluations.record import RECORD_FILE
+from harness.evaluations.record import (
+    RECORD_FILE,
+    RECORD_VERSION,
+    is_of_another_version,
+)
 from harness.evidence.artifacts import read_json_artifact
 
 COMPLETED: Final = "completed"
@@ -104,6 +108,11 @@ def problems_of(payload: Json) -> Iterator[Violation]:
         if not isinstance(payload.get(name), kinds):
             sound = False
             yield _problem(name, "a member of a record", "another form or nothing")
+    if is_of_another_version(payload):
+        version = payload["record_version"]
+        yield _problem(
+            "record_version", RECORD_VERSION, f"{version}, of another version"
+        )
     if sound:
         yield from _protocol_problems(payload["protocol"])
         yield from _subject_problems(payload["subjects"])

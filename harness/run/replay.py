@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.canonical import Json, hash_file
 from harness.errors import Violation
+from harness.evaluations.record import is_of_another_version
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.log_reader import RecordUse
@@ -111,6 +112,8 @@ def _record_differences(run: OpenRun, report: dict[str, Json]) -> Iterator[Viola
         )
     path = run.folder.file("eval_record")
     stated = read_json_artifact(path) if path.exists() else None
+    if is_of_another_version(stated):
+        return iter(())
     return differences(file, record, stated)
 
 

@@ -50,6 +50,13 @@ def test_forged_protocol_field_does_not_fit_the_fingerprint(tmp_path):
     assert "protocol.fingerprint" in violation.where
 
 
+def test_record_of_another_version_is_refused():
+    record = {**build_record(inputs()), "record_version": "0"}
+
+    (problem,) = problems_of(record)
+    assert problem.where == f"{RECORD_FILE}, record_version"
+
+
 def test_all_problems_are_told_at_once():
     record = build_record(inputs())
     record["kind"], record["subjects"] = 3, "none"

@@ -222,6 +222,33 @@ def test_forged_report_under_a_fitting_manifest_is_found(run):
     ]
 
 
+def test_forged_record_under_a_fitting_manifest_is_found(run):
+    path = run / "eval_record.json"
+    record = json.loads(path.read_text())
+    record["subjects"][0]["conditions"]["device"]["values"] = ["cuda"]
+    path.write_bytes(artifact_bytes(record))
+    make_consistent(run)
+
+    assert wheres(verify(run)) == [
+        "eval_record.json.subjects[0].conditions.device.values[0]"
+    ]
+    assert not replay_run(run).is_equal
+
+
+def test_record_of_another_version_is_left_and_said_to_be(run):
+    path = run / "eval_record.json"
+    record = json.loads(path.read_text())
+    record["record_version"] = "0"
+    path.write_bytes(artifact_bytes(record))
+    make_consistent(run)
+
+    verification = verify(run)
+
+    assert wheres(verification) == []
+    assert "eval_record.json" in [w for w, _ in verification.findings.unchecked]
+    assert replay_run(run).is_equal
+
+
 def test_forged_answer_is_found_by_its_raw_response(run):
     name = "candidate_io_cache.jsonl"
     number = next(
