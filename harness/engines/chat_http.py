@@ -18,6 +18,7 @@ import anyio
 import httpx
 
 from harness.candidates.chat_http import ChatHttpCandidate
+from harness.candidates.credential import Credential
 from harness.candidates.recovery import recovered_outcome
 from harness.candidates.request import PreparedRequest
 from harness.canonical import Json, hash_bytes
@@ -40,6 +41,7 @@ from harness.engines.measuring import (
     PEAK_MEMORY,
     TOKENS_PER_SECOND,
     WARM_START,
+    first_token_figures,
     upper_median,
 )
 from harness.engines.protocol import (
@@ -51,11 +53,16 @@ from harness.engines.protocol import (
     PromptRow,
     Refusal,
 )
+from harness.engines.stream_timing import time_first_texts
 from harness.errors import first_own
 from harness.evidence.candidate_log import CandidateLog, is_completion
 from harness.evidence.episode import Attempt, Outcome
 
 _TOO_LONG: Final = "context_length"
+_START_BOUNDARY: Final = (
+    "from sending a streamed request, after the rows were answered, to the first text "
+    "of its answer: network, queueing and prefill included, one request in flight"
+)
 _RATE_BOUNDARY: Final = (
     "completion tokens that the endpoint reports, by the seconds from sending a "
     "request to its whole answer: network, queueing and prefill included, "
@@ -99,7 +106,7 @@ class ChatHttpEngine:
 
     @property
     def measures_fresh(self) -> bool:
-        """Nothing is sent for a measurement: recorded answers are measured."""
+        """Rates are read off recorded answers, so rows are answered first."""
         return False
 
     def refusals(self, decoding: Decoding) -> tuple[Refusal, ...]:
@@ -240,10 +247,10 @@ class ChatHttpEngine:
     async def measure(
         self, rows: Sequence[PromptRow], decoding: Decoding
     ) -> tuple[Measurement, ...]:
-        """Return the rate of recorded answers; nothing is sent for a measurement.
+        """Time first texts by streamed requests of their own, one after the other.
 
-        First tokens cannot be timed, since whole completions are asked for, and the
-        memory of an endpoint cannot be seen.
+        The rate is that of recorded answers. Whether an endpoint was cold cannot be
+        known, and its memory cannot be seen.
         """
         fields = self.fields(decoding)
         rates = [
@@ -251,7 +258,27 @@ class ChatHttpEngine:
             for row in rows
             if (rate := self._recorded_rate(row, fields)) is not None
         ]
-        return (*_unmeasured_starts(), self._rate(rates), _unseen_memory())
+        starts = await self._starts(rows, fields)
+        return (*starts, self._rate(rates), _unseen_memory())
+
+    async def _starts(
+        self, rows: Sequence[PromptRow], fields: Mapping[str, Json]
+    ) -> tuple[Measurement, ...]:
+        if self._transport is not None:
+            return _unmeasured_starts("not measured: the transport is the caller's own")
+        seconds = await time_first_texts(
+            self.settings.base_url,
+            [self.body(row, fields) for row in rows],
+            self.settings.timeout_s,
+            Credential(self._api_key).headers(),
+        )
+        _, warm = first_token_figures(seconds, _START_BOUNDARY)
+        return (_unmeasured_cold(), warm)
+
+    def body(self, row: PromptRow, fields: Mapping[str, Json]) -> dict[str, Json]:
+        """Return what a row is asked with; `fields` are those of its decoding."""
+        messages = [dict(message) for message in row.messages]
+        return {**fields, "model": self.settings.model, "messages": messages}
 
     def _recorded_rate(
         self, row: PromptRow, fields: Mapping[str, Json]
@@ -300,12 +327,13 @@ def _finish_reason(outcome: Outcome) -> str | None:
     return None if outcome.response is None else outcome.response.finish_reason
 
 
-def _unmeasured_starts() -> tuple[Measurement, ...]:
-    reason = "not measured: the engine asks for whole completions, not for streams"
-    return (
-        Measurement(COLD_START, None, "s", reason),
-        Measurement(WARM_START, None, "s", reason),
-    )
+def _unmeasured_starts(reason: str) -> tuple[Measurement, ...]:
+    return tuple(Measurement(n, None, "s", reason) for n in (COLD_START, WARM_START))
+
+
+def _unmeasured_cold() -> Measurement:
+    reason = "not measured: whether an endpoint was cold cannot be known from here"
+    return Measurement(COLD_START, None, "s", reason)
 
 
 def _unseen_memory() -> Measurement:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import httpx
@@ -25,7 +25,13 @@ RATE_BOUNDARY: Final = (
     "completion tokens that the server counts by the wall time of a request of its own "
     "for the whole answer, not streamed, prefill included"
 )
-_EVENT: Final = "data:"
+_EVENT: Final = b"data:"
+_MOST_BYTES: Final = 1 << 20
+"""A stream that brings no text in so many bytes brings none."""
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+Figure = TypeVar("Figure")
 
 
 @dataclass(slots=True)
@@ -42,20 +48,49 @@ async def time_answers(
     """Time the requests one after the other; `timeout_s` bounds each."""
     times = StreamTimes()
     url = f"{base_url}/chat/completions"
-    async with httpx.AsyncClient(trust_env=False, timeout=None) as client:  # noqa: S113 (a scope)
+    async with _client() as client:
         for body in bodies:
-            try:
-                with anyio.fail_after(timeout_s):
-                    first_s = await _first_text_s(client, url, body)
-                with anyio.fail_after(timeout_s):
-                    whole = await _whole_answer(client, url, body)
-            except (httpx.HTTPError, TimeoutError):
-                continue
+            first_s = await _within(timeout_s, _first_text_s, client, url, body)
+            whole = await _within(timeout_s, _whole_answer, client, url, body)
             if first_s is not None:
                 times.first_token_s.append(first_s)
             if whole is not None:
                 times.tokens_and_s.append(whole)
     return times
+
+
+async def time_first_texts(
+    base_url: str,
+    bodies: Sequence[Mapping[str, Json]],
+    timeout_s: float,
+    headers: Headers,
+) -> list[float]:
+    """Time streamed requests, dropped after the first text, one after the other."""
+    url = f"{base_url}/chat/completions"
+    async with _client(headers) as client:
+        found = [
+            await _within(timeout_s, _first_text_s, client, url, body)
+            for body in bodies
+        ]
+    return [seconds for seconds in found if seconds is not None]
+
+
+def _client(headers: Headers = ()) -> httpx.AsyncClient:
+    return httpx.AsyncClient(trust_env=False, timeout=None, headers=list(headers))  # noqa: S113 (a scope)
+
+
+async def _within(
+    timeout_s: float,
+    ask: Callable[[httpx.AsyncClient, str, Mapping[str, Json]], Awaitable[Figure]],
+    client: httpx.AsyncClient,
+    url: str,
+    body: Mapping[str, Json],
+) -> Figure | None:
+    try:
+        with anyio.fail_after(timeout_s):
+            return await ask(client, url, body)
+    except (httpx.HTTPError, TimeoutError):
+        return None
 
 
 async def _first_text_s(
@@ -65,9 +100,14 @@ async def _first_text_s(
     async with client.stream("POST", url, json={**body, "stream": True}) as response:
         if response.status_code != 200:
             return None
-        async for line in response.aiter_lines():
-            if line.startswith(_EVENT) and _has_text(line.removeprefix(_EVENT)):
+        received, pending = 0, b""
+        async for piece in response.aiter_bytes():
+            received += len(piece)
+            *lines, pending = (pending + piece).split(b"\n")
+            if any(_has_text(line) for line in lines):
                 return time.perf_counter() - started
+            if received > _MOST_BYTES:
+                return None
     return None
 
 
@@ -84,9 +124,11 @@ async def _whole_answer(
     return (tokens, seconds) if type(tokens) is int and tokens > 0 else None
 
 
-def _has_text(event: str) -> bool:
+def _has_text(line: bytes) -> bool:
+    if not line.startswith(_EVENT):
+        return False
     try:
-        delta = json.loads(event)["choices"][0]["delta"]
+        delta = json.loads(line.removeprefix(_EVENT))["choices"][0]["delta"]
         return bool(delta.get("content"))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return False

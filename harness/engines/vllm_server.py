@@ -326,14 +326,8 @@ class VllmServer:
                 await anyio.sleep(MEMORY_PERIOD_S)
 
         async def work() -> StreamTimes:
-            bodies = [
-                {
-                    **client.fields(decoding),
-                    "model": client.settings.model,
-                    "messages": [dict(message) for message in row.messages],
-                }
-                for row in rows
-            ]
+            fields = client.fields(decoding)
+            bodies = [client.body(row, fields) for row in rows]
             return await time_answers(
                 f"{server.address}/v1", bodies, client.settings.timeout_s
             )

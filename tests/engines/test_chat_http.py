@@ -214,24 +214,37 @@ def test_text_that_utf8_cannot_hold_is_refused_before_it_is_sent():
         row_request(settings("http://h").endpoint(), row, 0, {})
 
 
+def measured(server, log, *, answered, key=None):
+    async def measure(chat):
+        async with ChatHttpEngine(chat, key, log) as engine:
+            if answered:
+                await engine.generate(ROWS, DECODING, lambda _: None)
+            return await engine.measure(ROWS, DECODING)
+
+    found = anyio.run(measure, settings(server.url))
+    return {each.name: each for each in found}
+
+
 def test_rate_is_read_off_the_recorded_answers(log):
-    async def measured(chat):
-        async with ChatHttpEngine(chat, None, log) as engine:
-            before = await engine.measure(ROWS, DECODING)
-            await engine.generate(ROWS, DECODING, lambda _: None)
-            return before, await engine.measure(ROWS, DECODING)
-
     with ScriptedServer([completion("x")]) as server:
-        before, after = anyio.run(measured, settings(server.url))
+        before = measured(server, log, answered=False)
+        after = measured(server, log, answered=True)
 
-        assert len(server.requests) == len(ROWS)
-    rates = [
-        next(each for each in found if each.name == "tokens_per_second")
-        for found in (before, after)
-    ]
-    assert rates[0].value is None
-    assert rates[1].value > 0
-    assert "5 recorded rows" in rates[1].boundary
+    assert before["tokens_per_second"].value is None
+    assert after["tokens_per_second"].value > 0
+    assert "5 recorded rows" in after["tokens_per_second"].boundary
+
+
+def test_warm_first_text_is_that_of_streamed_requests_with_the_key(log):
+    event = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
+    stream = Reply(200, {"Content-Type": "text/event-stream"}, event)
+    with ScriptedServer([stream]) as server:
+        figures = measured(server, log, answered=False, key="a-key-of-mine")
+        sent = [each.headers["authorization"] for each in server.requests]
+
+    assert figures["first_token_warm_s"].value > 0
+    assert figures["first_token_cold_s"].value is None
+    assert sent == ["Bearer a-key-of-mine"] * len(ROWS)
 
 
 def test_nothing_is_claimed_of_an_endpoint(log):

@@ -5,7 +5,7 @@ import json
 import anyio
 import pytest
 
-from harness.engines.stream_timing import time_answers
+from harness.engines.stream_timing import time_answers, time_first_texts
 from tests.servers import Reply, ScriptedServer, completion, json_reply
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "What?"}]}
@@ -70,3 +70,11 @@ def test_a_row_without_an_answer_is_left_out(fault):
     found, _ = _times([Reply(fault=fault)], timeout_s=0.1)
 
     assert (found.first_token_s, found.tokens_and_s) == ([], [])
+
+
+def test_a_stream_of_much_that_is_no_text_is_given_up():
+    flood = Reply(200, {"Content-Type": "text/event-stream"}, b"x" * (3 << 20))
+    with ScriptedServer([flood]) as server:
+        found = anyio.run(time_first_texts, server.url, [BODY], 5.0, [])
+
+    assert found == []
