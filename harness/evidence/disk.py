@@ -32,7 +32,8 @@ def machine_refusal(doing: str, path: Path, error: OSError) -> EvidenceError:
         where=path.name,
         expected="a folder with free space that this user may use",
         actual=f"{error.strerror or error} (errno {error.errno})",
-        recovery="free space or mend the rights, then `fairtrial run --resume`",
+        recovery="free space or mend the rights, then repeat; a run goes on with "
+        "`fairtrial run --resume`",
     )
 
 

@@ -84,8 +84,10 @@ class RunFolder:
         """Look at the folder.
 
         Raises ArtifactError (`eval_cli_artifact_conflict`) for a folder that holds
-        files and nothing of a run, or a rescoring.
+        files and nothing of a run, or a rescoring, and for a file.
         """
+        if self.path.is_file():
+            raise _file(self.path)
         with machine_refusals("look at the output folder", self.path):
             if not self.path.exists():
                 return FolderState.ABSENT
@@ -174,6 +176,18 @@ class RunFolder:
     def lock(self, *, started_at: str) -> RunLock:
         """Take the folder or raise EvidenceError (`eval_run_in_use`)."""
         return RunLock.acquire(self.path, started_at=started_at)
+
+
+def _file(path: Path) -> ArtifactError:
+    return ArtifactError(
+        "eval_cli_artifact_conflict",
+        "this is a file, and not the folder of a run",
+        where=path.name,
+        expected="a run folder",
+        actual="a file",
+        recovery="`fairtrial verify` reads a bundle as it is; `tar -xf` gives its run "
+        "folder back",
+    )
 
 
 def _rescoring(path: Path) -> ArtifactError:

@@ -46,11 +46,12 @@ def require_finished(path: Path) -> RunFolder:
     folder = RunFolder(path)
     state = folder.state()
     if state is not FolderState.FINISHED:
-        raise _refusal(path, state)
+        raise no_run(path, state)
     return folder
 
 
-def _refusal(path: Path, state: FolderState) -> ArtifactError:
+def no_run(path: Path, state: FolderState) -> ArtifactError:
+    """Return the refusal of a folder that has no finished run."""
     unfinished = state is FolderState.UNFINISHED
     return ArtifactError(
         "eval_run_unfinished" if unfinished else "eval_artifact_invalid",

@@ -21,11 +21,13 @@ from harness.evidence.folder import (
     ARTIFACT_FILES,
     PARENT_FOLDER,
     RESCORED_FILE,
+    FolderState,
+    RunFolder,
 )
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.task_table import read_task_rows
 from harness.run.difference import differences
-from harness.run.finished import open_finished
+from harness.run.finished import no_run, open_finished
 from harness.run.policies import CHANGES, NamedPolicy, named_policy
 from harness.run.recorded import Evidence, RunEvidence
 from harness.run.replay import Replayed
@@ -104,8 +106,14 @@ def file_differences(folder: Path) -> Iterator[Violation]:
 
 @contextmanager
 def open_evidence(folder: Path) -> Iterator[Evidence]:
-    """Open the evidence of a run, or of a rescoring as its policy reads it."""
+    """Open the evidence of a run, or of a rescoring as its policy reads it.
+
+    An unfinished run has evidence too. Raises ArtifactError where there is none.
+    """
     if not is_rescored(folder):
+        state = RunFolder(folder).state()
+        if state in (FolderState.ABSENT, FolderState.EMPTY):
+            raise no_run(folder, state)
         with RunEvidence(folder) as evidence:
             yield evidence
         return

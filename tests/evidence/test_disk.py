@@ -242,6 +242,7 @@ def test_a_refusal_says_what_where_and_why(tmp_path):
             "problem": "cannot write a file",
             "expected": "a folder with free space that this user may use",
             "actual": "No space left on device (errno 28)",
-            "recovery": "free space or mend the rights, then `fairtrial run --resume`",
+            "recovery": "free space or mend the rights, then repeat; a run goes on "
+            "with `fairtrial run --resume`",
         }
     ]

@@ -98,3 +98,11 @@ def test_a_folder_of_no_run_names_no_config(folder):
 
 def test_every_artifact_has_its_own_file():
     assert len(set(ARTIFACT_FILES.values())) == len(ARTIFACT_FILES)
+
+
+def test_bundle_is_no_run_folder(tmp_path):
+    bundle = tmp_path / "run.bundle"
+    bundle.write_bytes(b"x")
+
+    with pytest.raises(ArtifactError, match="tar -xf"):
+        RunFolder(bundle).state()

@@ -189,3 +189,12 @@ def test_run_is_told_from_a_rescoring(bent, rescoring):
     assert is_rescored(rescoring)
     assert not is_rescored(bent.output("trace"))
     assert not is_rescored(rescoring / "nothing")
+
+
+@pytest.mark.parametrize("name", ["nothing", "empty", "a-file"])
+def test_place_without_evidence_is_named(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a-file").write_bytes(b"x")
+
+    with pytest.raises(ArtifactError, match=r"no run in this folder|this is a file"):
+        explain_episode(tmp_path / name, "task", candidate=None, trial=0)
