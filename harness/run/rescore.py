@@ -22,7 +22,6 @@ from typing import Final
 from harness.candidates.request import Endpoint
 from harness.canonical import (
     Json,
-    canonical_bytes,
     content_hash,
     hash_bytes,
     hash_file,
@@ -197,7 +196,7 @@ class _Rows:
 
     def take(self, row: TaskRow) -> None:
         self._take_row(row)
-        self._digest.update(canonical_bytes(row.semantic_payload()) + b"\n")
+        self._digest.update(row.semantic_bytes() + b"\n")
         self._changes.take(row)
         self.count += 1
 
