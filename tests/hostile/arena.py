@@ -362,7 +362,7 @@ class Arena:
                 outcome = await self._episode(host, trick.name, trick)
         if any(each.cause != "episode.completed" for each in honest):
             outcome.escapes.add("others")
-        if host.starts != 1 or not host.is_alive():
+        if host.starts != 1 or not host.is_serving(0):
             outcome.escapes.add("host")
         return outcome
 
