@@ -21,6 +21,8 @@ from harness.evaluations.contracts import (
 from harness.evaluations.record import MetricValue
 from harness.evaluations.rescoring import Obstacle, ObstacleCode
 from harness.evaluations.stored import StoredRecord
+from harness.evidence.folder import PARENT_FOLDER
+from harness.evidence.manifest import EVIDENCE_FILES
 from harness.predict.folder import DECLARATION_FILE, MANIFEST_FILE, PredictFolder
 from harness.predictions.action_ir import score_files
 from harness.predictions.answers import score_classification, score_json_records
@@ -69,9 +71,11 @@ def score_again(record: StoredRecord, evidence: Sequence[Path]) -> Figures:
 def _figures(record: StoredRecord, contract: str, evidence: Sequence[Path]) -> Figures:
     kind = record.payload["kind"]
     if kind == "executable":
+        _require_evidence(record)
         with open_finished(record.folder) as run:
             return _of_candidates(score_run(run.evidence, lambda _: None))
     if kind == "rescore":
+        _require_parent(record)
         with open_evidence(record.folder) as scored_evidence:
             return _of_candidates(score_run(scored_evidence, lambda _: None))
     if kind == "predict":
@@ -81,6 +85,24 @@ def _figures(record: StoredRecord, contract: str, evidence: Sequence[Path]) -> F
         files = _files_given(record, evidence)
     name = str(record.payload["subjects"][0]["name"])
     return {name: _of_files(contract, files)}
+
+
+def _require_evidence(record: StoredRecord) -> None:
+    """Refuse evidence of episodes that is not what the record was made of."""
+    artifacts = record.payload["artifacts"]
+    for log in EVIDENCE_FILES.values():
+        path = record.folder / log.file_name
+        if log.file_name in artifacts:
+            _require(record, {"events": path})
+
+
+def _require_parent(record: StoredRecord) -> None:
+    """Refuse another run under a rescoring than the one that its record names."""
+    with open_finished(record.folder / PARENT_FOLDER) as run:
+        stated = record.payload["parent"].get("manifest_content_hash")
+        if run.manifest_hash != stated:
+            detail = f"{PARENT_FOLDER} is not the run that was scored"
+            raise _refused("raw_output_missing", detail)
 
 
 def _of_candidates(scored: Sequence[ScoredCandidate]) -> Figures:

@@ -126,9 +126,14 @@ def judge(left: Entry, right: Entry) -> Pair:
             Reason(code, tuple(found[code])) for code in REASON_CODES if code in found
         ),
         tuple(unknown),
-        tuple(each for each in conditions if each.condition not in NAMES_THE_MODEL),
-        tuple(each for each in conditions if each.condition in NAMES_THE_MODEL),
+        tuple(each for each in conditions if not _is_of_models(each)),
+        tuple(each for each in conditions if _is_of_models(each)),
     )
+
+
+def _is_of_models(difference: ConditionDifference) -> bool:
+    """Tell whether only the models differ; two models within one side are a mixture."""
+    return difference.condition in NAMES_THE_MODEL and difference.kind != "mixed"
 
 
 def _field_differences(

@@ -81,6 +81,15 @@ def test_rows_of_two_kinds_within_one_run_are_mixed():
     assert (difference.condition, difference.kind) == ("device", "mixed")
 
 
+def test_two_models_behind_one_name_are_a_mixture():
+    mixed = conditions()
+    mixed["served_model"] = {"values": ["m-1", "m-2"], "rows": [3, 1], "mixed": True}
+
+    pair = judge(made("a"), made("b", subject(conditions=mixed)))
+    assert pair.label is Label.CROSS_RUNTIME
+    assert [each.condition for each in pair.differences] == ["served_model"]
+
+
 @pytest.mark.parametrize("code", GROUPS)
 def test_reason_is_the_group_that_differs(code):
     pair = judge(variant("plain", "a"), variant(f"other_{code}", "b"))

@@ -131,6 +131,18 @@ def test_damaged_evidence_is_a_reason(loose, tmp_path):
         score_again(read_stored(tmp_path / "run"), [])
 
     assert [each.code for each in refused.value.obstacles] == ["raw_output_missing"]
+    assert "not the file that was scored" in str(refused.value.obstacles[0].detail)
+
+
+def test_another_run_under_a_rescoring_is_a_reason(bent, loose, tmp_path):
+    shutil.copytree(loose / "free", tmp_path / "free")
+    shutil.rmtree(tmp_path / "free" / "parent")
+    shutil.copytree(bent.output("trace"), tmp_path / "free" / "parent")
+
+    with pytest.raises(NotRescorableError) as refused:
+        score_again(read_stored(tmp_path / "free"), [])
+
+    assert "not the run that was scored" in str(refused.value.obstacles[0].detail)
 
 
 def test_run_that_lost_its_manifest_is_incomplete(loose, tmp_path):
