@@ -104,15 +104,20 @@ def _first_with(known: Sequence[str], text: str) -> int:
 
 
 def _known(spec: TaskSpec, live: LiveResults) -> list[str]:
-    """Return, for each scripted turn, all that is told before it or stated by it."""
-    said = [_opening(spec)]
+    """Return, for each scripted turn, all that is told before it or stated by it.
+
+    Case is folded, part by part: the tools alone are longer than all the rest.
+    """
+    told = _opening(spec)
     known = []
+    said: list[str] = []
     for turn in spec.script.turns:
         for call in turn.calls:
             said += (written(value) for _, value in scalars(call.arguments))
         said.append(turn.expected_assistant_content or "")
-        known.append("\n".join(said).casefold())
-        said.append(turn.releases_user_message or "")
+        told = "\n".join((told, *map(str.casefold, said)))
+        known.append(told)
+        said = [turn.releases_user_message or ""]
         for call in turn.calls:
             result = result_of(call.recorded_result)
             said += (written(value) for _, value in scalars(result))
@@ -121,14 +126,15 @@ def _known(spec: TaskSpec, live: LiveResults) -> list[str]:
 
 
 def _opening(spec: TaskSpec) -> str:
-    """Return what stands in the first request: messages and tools."""
-    messages = (str(m.get("content", "")) for m in spec.script.seed_messages)
+    """Return what stands in the first request, messages and tools, folded."""
+    messages = [str(m.get("content", "")).casefold() for m in spec.script.seed_messages]
     return "\n".join((*messages, _words_of(canonical_json(list(spec.script.tools)))))
 
 
 @lru_cache(maxsize=64)
 def _words_of(tools: str) -> str:
-    return "\n".join((tools, *(written(value) for _, value in scalars(decode(tools)))))
+    words = (written(value) for _, value in scalars(decode(tools)))
+    return "\n".join((tools, *words)).casefold()
 
 
 def _rest_of(spec: TaskSpec, withheld: Sequence[WithheldValue]) -> str:
