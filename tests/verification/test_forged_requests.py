@@ -61,7 +61,8 @@ def forge_body(folder, edit, *, turn_index=0):
         return key, payload
 
     rewrite(folder / TRAFFIC, traffic)
-    rewrite(folder / EPISODES, episodes)
+    if (folder / EPISODES).exists():
+        rewrite(folder / EPISODES, episodes)
     make_consistent(folder)
     ((_, request_id),) = renamed.values()
     return request_id
@@ -158,6 +159,15 @@ def test_body_under_another_bodys_key_is_refused_in_trace_mode(traced):
     make_consistent(traced)
 
     assert refusal(traced).code == "eval_candidate_cache_invalid"
+
+
+def test_forged_request_of_a_trace_is_named(traced):
+    request_id = forge_body(traced, whisper)
+
+    found = verify(traced, all_extras()).findings.violations
+
+    assert f"{TRAFFIC}, request {request_id}" in [each.where for each in found]
+    assert request_id in refusal(traced).violations[0].where
 
 
 def test_turn_that_tells_another_answer_than_the_log_is_named(run):
