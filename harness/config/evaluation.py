@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr
 
-from harness.canonical import Json, content_hash, json_equal
+from harness.canonical import Json, content_hash
 from harness.config.document import (
     SCHEMA_VERSION,
     Candidates,
@@ -31,8 +31,9 @@ from harness.config.document import (
 )
 from harness.config.publication import unmet_locks, values_of
 from harness.config.resolve import ConfigPaths
+from harness.config.resolved import rebuilt
 from harness.conversation.task import ScoringPolicy
-from harness.errors import ConfigError, EvidenceError
+from harness.errors import ConfigError
 
 ContentHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 _RESOLVED_KEYS: Final = frozenset(
@@ -126,19 +127,7 @@ class EvalConfig(Closed):
         Raises EvidenceError (`eval_artifact_invalid`) unless every field follows
         from the meaning that the document states.
         """
-        if not isinstance(payload, dict) or payload.keys() != _RESOLVED_KEYS:
-            raise _not_resolved("the keys that `run` writes", "other keys")
-        try:
-            config = cls.from_meaning(payload["semantic_payload"])
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise _not_resolved(
-                "a complete meaning", f"{place}: {first['msg']}"
-            ) from None
-        if not json_equal(config.resolved_document(), payload):
-            raise _not_resolved("hashes and verdicts that follow from it", "others")
-        return config
+        return rebuilt(payload, _RESOLVED_KEYS, cls.from_meaning)
 
     @property
     def paths(self) -> ConfigPaths:
@@ -233,14 +222,3 @@ class EvalConfig(Closed):
             "candidate_aliases": list(self.candidate_aliases),
             "semantic_payload": self.semantic_payload,
         }
-
-
-def _not_resolved(expected: str, actual: str) -> EvidenceError:
-    return EvidenceError(
-        "eval_artifact_invalid",
-        "resolved_eval_config.json does not state one config",
-        where="resolved_eval_config.json",
-        expected=expected,
-        actual=actual,
-        recovery="use the file that the run wrote; it is never edited",
-    )

@@ -13,14 +13,14 @@ from typing import Any, Final, Literal
 
 from pydantic import PrivateAttr, ValidationError
 
-from harness.canonical import Json, content_hash, hash_file, json_equal
+from harness.canonical import Json, content_hash, hash_file
 from harness.config.document import SCHEMA_VERSION, CandidateSection, Closed
 from harness.config.evaluation import FileMeaning
 from harness.config.load import check_version, read_document
+from harness.config.resolved import rebuilt
 from harness.config.rules import check_candidates
 from harness.config.scan import scan
 from harness.config.teacher_forced_document import (
-    KIND,
     AskingLimits,
     AskingSection,
     OneCandidate,
@@ -28,7 +28,7 @@ from harness.config.teacher_forced_document import (
     TeacherForcedDocument,
 )
 from harness.config.violations import Violations, seen
-from harness.errors import ConfigError, EvidenceError
+from harness.errors import ConfigError
 
 _RESOLVED_KEYS: Final = frozenset(
     {"schema_version", "config_status", "eval_config_hash", "semantic_payload"}
@@ -71,19 +71,7 @@ class TeacherForcedConfig(Closed):
         Raises EvidenceError (`eval_artifact_invalid`) unless every field follows from
         the meaning that the document states.
         """
-        if not isinstance(payload, dict) or payload.keys() != _RESOLVED_KEYS:
-            raise _not_resolved("the keys that `run` writes", "other keys")
-        try:
-            config = cls.from_meaning(payload["semantic_payload"])
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise _not_resolved(
-                "a complete meaning", f"{place}: {first['msg']}"
-            ) from None
-        if not json_equal(config.resolved_document(), payload):
-            raise _not_resolved("a hash that follows from it", "another one")
-        return config
+        return rebuilt(payload, _RESOLVED_KEYS, cls.from_meaning)
 
     @property
     def paths(self) -> TeacherForcedPaths:
@@ -194,14 +182,3 @@ def _dataset_hash(dataset: Path, violations: Violations) -> str | None:
             recovery="bring back the declared file, or declare this one",
         )
     return found
-
-
-def _not_resolved(expected: str, actual: str) -> EvidenceError:
-    return EvidenceError(
-        "eval_artifact_invalid",
-        f"resolved_eval_config.json does not state one config of kind {KIND}",
-        where="resolved_eval_config.json",
-        expected=expected,
-        actual=actual,
-        recovery="use the file that the run wrote; it is never edited",
-    )

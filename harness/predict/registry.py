@@ -6,13 +6,13 @@ nothing and loads nothing; entering the engine does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from harness.candidates.api_key import api_key
 from harness.canonical import Json
 from harness.config.predict_document import (
     ChatEndpoint,
@@ -26,7 +26,7 @@ from harness.config.predict_document import (
 )
 from harness.engines.chat_request import ChatSettings
 from harness.engines.protocol import Decoding, Engine
-from harness.errors import CandidateError, UsageError
+from harness.errors import UsageError
 from harness.evidence.candidate_log import CandidateLog
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class EnginePlace:
 def build_engine(name: str, section: EngineSection, place: EnginePlace) -> Engine:
     """Build the engine that the config calls `name`.
 
-    Raises CandidateError for a key that is not set.
+    Raises CandidateError for a key that is not set or that no header can carry.
     """
     if isinstance(section, ChatHttpSection):
         from harness.engines.chat_http import ChatHttpEngine
 
         return ChatHttpEngine(
             _chat_settings(section, section.max_in_flight, section.max_tokens_field),
-            api_key(name, section),
+            key_of(name, section),
             place.log,
             subject=place.subject,
         )
@@ -104,7 +104,7 @@ def build_embedder(name: str, section: EngineSection, place: EnginePlace) -> Emb
 
         return EmbeddingsHttp(
             _chat_settings(section, 1),
-            api_key(name, section),
+            key_of(name, section),
             batch_size=section.batch_size,
         )
     if isinstance(section, TorchLocalSection):
@@ -115,25 +115,12 @@ def build_embedder(name: str, section: EngineSection, place: EnginePlace) -> Emb
     raise _not_built(name, section)
 
 
-def api_key(name: str, section: EngineSection) -> str | None:
-    """Return the key of an endpoint; raise CandidateError where it is not set."""
+def key_of(name: str, section: EngineSection) -> str | None:
+    """Return the key of an endpoint; raise CandidateError for one that is no use."""
     if not isinstance(section, ChatHttpSection | EmbeddingsHttpSection):
         return None
-    variable = section.candidate.api_key_env
-    if variable is None:
-        return None
-    key = os.environ.get(variable)
-    if not key:
-        raise CandidateError(
-            "eval_candidate_credentials_missing",
-            "the environment variable with the key is not set",
-            where=f"engines.{name}.candidate.api_key_env",
-            expected=f"a key in {variable}",
-            actual="unset" if key is None else "empty",
-            recovery=f"export {variable}=..., or write `api_key_env: null` for an "
-            "endpoint without a key",
-        )
-    return key
+    where = f"engines.{name}.candidate.api_key_env"
+    return api_key(section.candidate.api_key_env, where=where)
 
 
 def decoding_of(section: DecodingSection) -> Decoding:

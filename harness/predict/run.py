@@ -39,7 +39,7 @@ from harness.predict.folder import (
 from harness.predict.outputs import SubjectResult, write_outputs
 from harness.predict.plan import PredictPlan
 from harness.predict.record import completed_record, failed_record, write_evaluation
-from harness.predict.registry import api_key
+from harness.predict.registry import key_of
 from harness.predictions.prompting import PROMPT_VERSION
 from harness.predictions.questions import ACTION_IR, Question, read_questions
 from harness.scoring.action_ir.mobile import MobileScorer
@@ -89,7 +89,7 @@ def _preflight(plan: PredictPlan) -> list[Question]:
     """Read every row and key before anything is made; raise what would stop a run."""
     questions = read_questions(plan.manifest, plan.contract)
     for subject in plan.subjects:
-        api_key(subject.engine, subject.section)
+        key_of(subject.engine, subject.section)
         if subject.train is not None:
             read_questions(subject.train, plan.contract)
     if plan.contract == ACTION_IR:
