@@ -44,7 +44,8 @@ def _pieces() -> Callable[[Json, int], Iterable[str]]:
 
 _PIECES = _pieces()
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
-_READ_SIZE = 1 << 20
+# Small, since blocks that are large teach malloc to keep what is freed for itself.
+_READ_SIZE = 1 << 16
 
 
 def canonical_json(value: Json) -> str:

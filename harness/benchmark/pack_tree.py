@@ -22,7 +22,7 @@ from harness.canonical import content_hash, hash_file
 FINGERPRINT_V1: Final = "bfcl-pack-fingerprint-v1"
 FINGERPRINT_OWN: Final = "fairtrial-pack-fingerprint-1"
 _IGNORED: Final = frozenset({"__pycache__", ".git", ".ipynb_checkpoints"})
-_READ_SIZE: Final = 1 << 20
+_READ_SIZE: Final = 1 << 16
 _DOCUMENT_SUFFIXES: Final = frozenset(
     {".md", ".rst", ".txt", ".png", ".jpg", ".jpeg", ".svg", ".gif"}
 )

@@ -37,7 +37,7 @@ from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.log_scan import LogScan
 from harness.strict_json import StrictJsonError, decode_document
 
-_READ_SIZE: Final = 1 << 20
+_READ_SIZE: Final = 1 << 16
 
 
 class AppendLog(LogReader):

@@ -21,7 +21,7 @@ from harness.evidence.key_index import KeyIndex
 from harness.evidence.log_line import Entry, LineError, LogFormat, damage, decode_line
 from harness.evidence.merkle import MerkleTree
 
-_READ_SIZE: Final = 1 << 20
+_READ_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

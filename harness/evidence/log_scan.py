@@ -20,7 +20,7 @@ from harness.evidence.log_line import (
     decode_line,
 )
 
-_READ_SIZE: Final = 1 << 20
+_READ_SIZE: Final = 1 << 16
 
 
 class LogScan:
