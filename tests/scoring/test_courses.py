@@ -68,6 +68,7 @@ def verdict(of, scored_with, policy):
         return str(refusal)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(EPISODES, st.sampled_from([POLICY, VERBATIM])), max_size=6))
 def test_score_of_a_shared_task_is_that_of_a_task_alone(asked):
     shared = ScorableTask.of(SPEC)
@@ -86,6 +87,7 @@ def test_trials_that_went_the_same_way_share_all_but_their_name():
     assert one.episode_hash != two.episode_hash
 
 
+@pytest.mark.slow
 def test_number_of_kept_courses_is_bounded():
     shared = ScorableTask.of(SPEC)
     for number in range(MOST_KEPT + 5):
