@@ -76,38 +76,32 @@ class EpisodeProof:
 
     def _check_answer(self, turn: ObservedTurn, outcome: Outcome) -> None:
         response = outcome.response
-        self._equal(
-            turn,
-            (
-                outcome.status,
-                outcome.wire_class,
-                outcome.detail_code,
-                None if response is None else response.identity_hash(),
-                None if response is None else response.finish_reason,
-                None if response is None else response.text,
-                self._companions(turn, response),
-            ),
-            (
-                turn.call_status,
-                turn.wire_class,
-                turn.detail_code,
-                turn.response_hash,
-                turn.finish_reason,
-                turn.text,
-                turn.companions,
-            ),
-        )
+        derived: dict[str, object] = {
+            "call_status": outcome.status,
+            "wire_class": outcome.wire_class,
+            "detail_code": outcome.detail_code,
+            "response_hash": None,
+            "finish_reason": None,
+            "text": None,
+            "companions": (),
+        }
+        if response is not None:
+            derived["response_hash"] = response.identity_hash()
+            derived["finish_reason"] = response.finish_reason
+            derived["text"] = response.text
+            derived["companions"] = self._companions(turn, response)
+        for name, value in derived.items():
+            self._equal(turn, name, value, getattr(turn, name))
         calls = () if response is None else response.tool_calls
         if len(calls) != len(turn.tool_calls) or not all(
             map(_same_call, calls, turn.tool_calls)
         ):
-            self._equal(turn, _calls_text(calls), _calls_text(turn.tool_calls))
+            ours, theirs = _calls_text(calls), _calls_text(turn.tool_calls)
+            raise self._refusal(f"{self._place(turn)}, tool_calls", ours, theirs)
 
     def _companions(
-        self, turn: ObservedTurn, response: CandidateResponse | None
+        self, turn: ObservedTurn, response: CandidateResponse
     ) -> tuple[str, ...]:
-        if response is None:
-            return ()
         return turn_companions(
             response,
             expects_calls=self._script.turns[turn.turn_index].expects_calls,
@@ -178,18 +172,13 @@ class EpisodeProof:
             told = turn.advanced and not scripted.is_terminal
             self._equal(
                 turn,
-                (
-                    None if spoken is None else content_hash(spoken),
-                    [told] * len(turn.execution_indexes),
-                ),
-                (
-                    turn.released_user_message_hash,
-                    [
-                        self._executions[each].released_to_model
-                        for each in turn.execution_indexes
-                    ],
-                ),
+                "released_user_message_hash",
+                None if spoken is None else content_hash(spoken),
+                turn.released_user_message_hash,
             )
+            for each in turn.execution_indexes:
+                name = f"execution {each}, released_to_model"
+                self._equal(turn, name, told, self._executions[each].released_to_model)
         if (users, results) != (
             episode.released_user_turns,
             episode.released_tool_results,
@@ -254,9 +243,11 @@ class EpisodeProof:
             f"do not use the run, or {_INTACT}",
         )
 
-    def _equal(self, turn: ObservedTurn, ours: object, theirs: object) -> None:
+    def _equal(
+        self, turn: ObservedTurn, name: str, ours: object, theirs: object
+    ) -> None:
         if ours != theirs:
-            raise self._refusal(self._place(turn), str(ours), str(theirs))
+            raise self._refusal(f"{self._place(turn)}, {name}", str(ours), str(theirs))
 
     def _refusal(
         self,
