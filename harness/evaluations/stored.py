@@ -12,43 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.canonical import Json, hash_file, json_equal
+from harness.canonical import Json, hash_file
 from harness.errors import ArtifactError, FairtrialError, Violation
-from harness.evaluations.numbers import plain_numbers
-from harness.evaluations.protocol import GROUPS, fingerprint
-from harness.evaluations.record import (
-    RECORD_FILE,
-    RECORD_VERSION,
-    is_of_another_version,
-)
+from harness.evaluations.form import problems_of
+from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import read_json_artifact
 
 COMPLETED: Final = "completed"
-_MEMBERS: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "record_version": str,
-    "record_id": str,
-    "kind": str,
-    "status": str,
-    "error": (dict, type(None)),
-    "parent": (dict, type(None)),
-    "protocol": dict,
-    "primary_metric": dict,
-    "scorer": dict,
-    "subjects": list,
-    "rescorable": dict,
-    "holdout": (dict, type(None)),
-    "artifacts": dict,
-}
-"""Members that every record has, with their types."""
-_SUBJECT: Final[Mapping[str, type]] = {
-    "name": str,
-    "role": str,
-    "model": dict,
-    "metrics": dict,
-    "conditions": dict,
-    "decoding": dict,
-    "protocol": dict,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,69 +62,10 @@ def read_stored(folder: Path) -> StoredRecord:
             [Violation("eval_artifact_invalid", path.name, f"{folder.name} has none")]
         )
     payload = read_json_artifact(path)
-    problems = list(problems_of(payload))
+    problems = problems_of(payload)
     if problems:
         raise _unusable(problems)
     return StoredRecord(folder, payload, hash_file(path))
-
-
-def problems_of(payload: Json) -> Iterator[Violation]:
-    """Yield everything that a record says wrongly of itself."""
-    if not isinstance(payload, dict):
-        yield _problem("", "a JSON object", type(payload).__name__)
-        return
-    sound = True
-    for name, kinds in _MEMBERS.items():
-        if not isinstance(payload.get(name), kinds):
-            sound = False
-            yield _problem(name, "a member of a record", "another form or nothing")
-    if is_of_another_version(payload):
-        version = payload["record_version"]
-        yield _problem(
-            "record_version", RECORD_VERSION, f"{version}, of another version"
-        )
-    if sound:
-        yield from _protocol_problems(payload["protocol"])
-        yield from _subject_problems(payload["subjects"])
-        yield from _metric_problems(payload["primary_metric"])
-
-
-def _protocol_problems(protocol: Mapping[str, Json]) -> Iterator[Violation]:
-    groups, version = protocol.get("fields"), protocol.get("version")
-    if not isinstance(groups, dict) or not isinstance(version, str):
-        yield _problem("protocol", "version, fields and fingerprint", "others")
-        return
-    if any(not isinstance(groups.get(name), dict) for name in GROUPS):
-        yield _problem("protocol.fields", ", ".join(GROUPS), ", ".join(groups))
-        return
-    if not json_equal(plain_numbers(groups), groups):
-        yield _problem("protocol.fields", "whole numbers as integers", "floats")
-    own, stated = fingerprint(groups, version), protocol.get("fingerprint")
-    if stated != own:
-        yield _problem("protocol.fingerprint", own, str(stated))
-
-
-def _subject_problems(subjects: list[Json]) -> Iterator[Violation]:
-    names = []
-    for index, subject in enumerate(subjects):
-        where = f"subjects[{index}]"
-        if not isinstance(subject, dict):
-            yield _problem(where, "an object", type(subject).__name__)
-            continue
-        names.append(subject.get("name"))
-        for name, kind in _SUBJECT.items():
-            if not isinstance(subject.get(name), kind):
-                yield _problem(f"{where}.{name}", kind.__name__, "another form")
-    if len(set(map(str, names))) != len(names):
-        yield _problem("subjects", "names that name one subject each", str(names))
-
-
-def _metric_problems(primary: Mapping[str, Json]) -> Iterator[Violation]:
-    choices = primary.get("choices")
-    if not isinstance(choices, list) or primary.get("name") not in choices:
-        yield _problem(
-            "primary_metric", "a name among its choices", str(primary.get("name"))
-        )
 
 
 def records_beside(folder: Path) -> Iterator[StoredRecord]:
@@ -202,17 +113,6 @@ def uses_before(folder: Path, rows_sha256: str) -> int:
     return sum(
         each.is_completed and each.rows.get("sha256") == rows_sha256
         for each in records_beside(folder)
-    )
-
-
-def _problem(where: str, expected: str, actual: str) -> Violation:
-    return Violation(
-        "eval_artifact_invalid",
-        f"{RECORD_FILE}, {where}" if where else RECORD_FILE,
-        "the record does not say what a record says",
-        expected,
-        actual[:200],
-        "bring back the folder as it was written",
     )
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from harness.errors import EngineError, UsageError
+from harness.evaluations.form import problems_of
 from harness.evaluations.record import LINEAGE, Holdout, Parent, build_record
 from harness.evaluations.rescoring import OBSTACLES, Obstacle
-from harness.evaluations.stored import problems_of
 from tests.evaluations.records import inputs, subject
 
 
@@ -54,7 +54,7 @@ def test_failed_evaluation_has_a_record_without_scores():
     assert record["status"] == "failed"
     assert record["error"]["code"] == "eval_engine_failed"
     assert record["subjects"] == []
-    assert list(problems_of(record)) == []
+    assert problems_of(record) == []
 
 
 @pytest.mark.parametrize("code", OBSTACLES)

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ArtifactError, EngineError
 from harness.evaluations.record import RECORD_FILE, build_record
 from harness.evaluations.stored import (
-    problems_of,
     read_stored,
     records_of_run,
     uses_before,
@@ -48,42 +46,6 @@ def test_forged_protocol_field_does_not_fit_the_fingerprint(tmp_path):
 
     (violation,) = refused.value.violations
     assert "protocol.fingerprint" in violation.where
-
-
-def test_record_of_another_version_is_refused():
-    record = {**build_record(inputs()), "record_version": "0"}
-
-    (problem,) = problems_of(record)
-    assert problem.where == f"{RECORD_FILE}, record_version"
-
-
-def test_all_problems_are_told_at_once():
-    record = build_record(inputs())
-    record["kind"], record["subjects"] = 3, "none"
-
-    assert {each.where for each in problems_of(record)} == {
-        f"{RECORD_FILE}, kind",
-        f"{RECORD_FILE}, subjects",
-    }
-
-
-@settings(suppress_health_check=[HealthCheck.differing_executors])
-@given(st.sampled_from(sorted(build_record(inputs()))), JUNK)
-def test_junk_in_a_member_never_crashes_the_reader(name, junk):
-    record = {**build_record(inputs()), name: junk}
-
-    assert isinstance(list(problems_of(record)), list)
-
-
-@given(
-    st.sampled_from(["fields", "version", "fingerprint"]),
-    JUNK,
-)
-def test_junk_in_a_protocol_is_a_problem(name, junk):
-    record = build_record(inputs())
-    record["protocol"] = {**record["protocol"], name: junk}
-
-    assert list(problems_of(record)) != []
 
 
 def test_records_of_a_run_are_its_own_and_those_made_of_it(tmp_path):
