@@ -52,7 +52,7 @@ class MetricValue:
     def as_payload(self) -> dict[str, Json]:
         """Return the form in a record."""
         payload: dict[str, Json] = {"value": self.value}
-        if self.denominator is not None:
+        if self.numerator is not None and self.denominator is not None:
             payload |= {"numerator": self.numerator, "denominator": self.denominator}
         if self.reason is not None:
             payload["reason"] = self.reason
