@@ -18,7 +18,7 @@ from harness.evaluations.contracts import (
     answer_metrics,
     mlperf_metrics,
 )
-from harness.evaluations.record import MetricValue
+from harness.evaluations.record import RECORD_FILE, MetricValue
 from harness.evaluations.rescoring import Obstacle, ObstacleCode
 from harness.evaluations.stored import StoredRecord
 from harness.evidence.folder import PARENT_FOLDER
@@ -29,7 +29,7 @@ from harness.predictions.answers import score_classification, score_json_records
 from harness.predictions.mlperf_agentic import EVENTS, score_events
 from harness.run.finished import open_finished
 from harness.run.rescored_folder import open_evidence
-from harness.run.score import ScoredCandidate, score_run
+from harness.run.score import ScoredCandidate, readable, score_run
 
 Figures = Mapping[str, Mapping[str, MetricValue]]
 """Metrics by name, by subject."""
@@ -63,7 +63,8 @@ def score_again(record: StoredRecord, evidence: Sequence[Path]) -> Figures:
     if not record.is_completed:
         raise _refused("rows_incomplete", "the evaluation did not come to its end")
     try:
-        return _figures(record, contract, evidence)
+        with readable(RECORD_FILE):
+            return _figures(record, contract, evidence)
     except FairtrialError as error:
         raise _refused(_code_of(error), str(error).splitlines()[0]) from None
 
@@ -80,9 +81,12 @@ def _figures(record: StoredRecord, contract: str, evidence: Sequence[Path]) -> F
             return _of_candidates(score_run(scored_evidence, lambda _: None))
     if kind == "predict":
         return _of_predictions(record, contract)
-    files = _files_beside(record) if kind == "mlperf-agentic" else {}
-    if kind == "score":
+    if kind == "mlperf-agentic":
+        files = _files_beside(record)
+    elif kind == "score":
         files = _files_given(record, evidence)
+    else:
+        raise _refused("scorer_version_gone", f"no evaluation of kind {kind} is here")
     name = str(record.payload["subjects"][0]["name"])
     return {name: _of_files(contract, files)}
 

@@ -136,6 +136,17 @@ def test_scorer_that_is_gone_is_a_reason(accounted, scored):
     assert [each["code"] for each in number["reasons"]] == ["scorer_version_gone"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [("poem", "scorer_version_gone"), ("score", "raw_output_missing")],
+)
+def test_record_that_no_evaluation_writes_is_a_reason(accounted, scored, kind, code):
+    written(scored / "odd", kind=kind, details={"inputs": {"rows": 3}})
+
+    (number,) = accounted({"run": "odd"})["numbers"]
+    assert [each["code"] for each in number["reasons"]] == [code]
+
+
 def test_metric_that_is_gone_is_a_reason(accounted):
     (number,) = accounted({**KEPT, "metric": "loose_accuracy"})["numbers"]
 
