@@ -200,6 +200,7 @@ class MlperfRecorder(_FileRecorder):
             {},
             **mlperf_metrics(scored.head, scored.diagnostics),
             samples=SCORES,
+            withheld=self._withheld(scored),
         )
         plan = {"repeats": scored.n_repeats}
         self._write(
@@ -208,6 +209,11 @@ class MlperfRecorder(_FileRecorder):
                 subject, self.metric, None, UNSTATED, plan, TEACHER_FORCED, UNSTATED
             ),
         )
+
+    def _withheld(self, scored: ScoredRun) -> str | None:
+        """Return why there is no headline, which is of the whole score alone."""
+        refused = scored.diagnostics["headline"]["refused"]
+        return str(refused[0]) if refused and self.metric == "score" else None
 
     def _rows(self) -> dict[str, Json]:
         return recorded_rows(self._digest, hash_file(self.files["dataset"]))
