@@ -8,7 +8,7 @@ predictions, where there is one, counts as a declaration.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +30,7 @@ from harness.predictions.receipts import (
     verify_receipt,
     verify_receipt_checkpoint,
 )
-from harness.predictions.watch import ScoringWatch
+from harness.predictions.watch import ScoringWatch, watched
 from harness.scoring.action_ir.mobile import MobileScorer
 
 SAMPLE_SCORES: Final = "sample_scores.jsonl"
@@ -82,7 +82,7 @@ def score_files(
     manifest_sha256, predictions_sha256 = map(file_sha256, (manifest, predictions))
     with new_folder(output) as folder:
         scorer = MobileScorer(read_rows(predictions))
-        scores = scorer.scores(_seen_by(watch, read_rows(manifest)))
+        scores = scorer.scores(watched(watch, read_rows(manifest), _told))
         samples = _write(
             folder / SAMPLE_SCORES, (line_bytes(score.as_record()) for score in scores)
         )
@@ -101,13 +101,8 @@ def score_files(
     return scored
 
 
-def _seen_by(
-    watch: ScoringWatch[ScoredFiles] | None, rows: Iterable[dict[str, Json]]
-) -> Iterator[dict[str, Json]]:
-    for row in rows:
-        if watch is not None:
-            watch.take(row.get("id"), row.get("target"), row.get("prompt"))
-        yield row
+def _told(row: Mapping[str, Json]) -> tuple[Json, Json, Json]:
+    return row.get("id"), row.get("target"), row.get("prompt")
 
 
 def aggregate_bytes(aggregate: dict[str, Json]) -> bytes:

@@ -24,7 +24,7 @@ from harness.predictions.record_schema import (
     compile_schema,
     unusable_schema,
 )
-from harness.predictions.watch import ScoringWatch
+from harness.predictions.watch import ScoringWatch, watched
 from harness.scoring.answers import AnswerRow, RowIds, answer_row, primary_metric
 from harness.scoring.classification.aggregate import LabelAggregator
 from harness.scoring.classification.label import Vocabulary, score_label
@@ -78,7 +78,7 @@ def score_json_records(
             "schema_undecided": found.schema == "undecided",
         }
 
-    answers = _seen_by(watch, read_answers(rows, dict))
+    answers = watched(watch, read_answers(rows, dict), _told)
     return _score(schema, answers, rows, output, score, aggregator, watch)
 
 
@@ -106,7 +106,7 @@ def score_classification(
         aggregator.add(row, found)
         return found.as_record()
 
-    answers = _seen_by(watch, read_answers(rows, str))
+    answers = watched(watch, read_answers(rows, str), _told)
     return _score(labels, answers, rows, output, score, aggregator, watch)
 
 
@@ -160,7 +160,7 @@ def gold_violations(rows: Iterable[AnswerRow], schema: CompiledSchema) -> Iterat
 
 def _score(
     declaration: Path,
-    answers: Iterator[AnswerRow],
+    answers: Iterable[AnswerRow],
     rows: Path,
     output: Path,
     score: Callable[[AnswerRow], dict[str, Json]],
@@ -196,20 +196,8 @@ def _score(
     return scored
 
 
-def _seen_by(
-    watch: ScoringWatch[ScoredAnswers] | None, answers: Iterator[AnswerRow]
-) -> Iterator[AnswerRow]:
-    if watch is None:
-        return answers
-    return _taken(watch, answers)
-
-
-def _taken(
-    watch: ScoringWatch[ScoredAnswers], answers: Iterator[AnswerRow]
-) -> Iterator[AnswerRow]:
-    for row in answers:
-        watch.take(row.id, row.gold)
-        yield row
+def _told(row: AnswerRow) -> tuple[Json, Json, Json]:
+    return row.id, row.gold, None
 
 
 def _declaration(path: Path, option: str, expected: str) -> Json:

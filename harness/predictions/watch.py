@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from harness.canonical import Json
 
+Row = TypeVar("Row")
+Scored = TypeVar("Scored")
 Scored_contra = TypeVar("Scored_contra", contravariant=True)
 
 
@@ -18,3 +21,22 @@ class ScoringWatch(Protocol[Scored_contra]):
 
     def finish(self, folder: Path, scored: Scored_contra) -> None:
         """See the folder with all files of the contract in it; may add to it."""
+
+
+def watched(
+    watch: ScoringWatch[Scored] | None,
+    rows: Iterable[Row],
+    told: Callable[[Row], tuple[Json, Json, Json]],
+) -> Iterable[Row]:
+    """Pass rows through; whoever looks on is told id, gold and what was asked."""
+    return rows if watch is None else _taken(watch, rows, told)
+
+
+def _taken(
+    watch: ScoringWatch[Scored],
+    rows: Iterable[Row],
+    told: Callable[[Row], tuple[Json, Json, Json]],
+) -> Iterable[Row]:
+    for row in rows:
+        watch.take(*told(row))
+        yield row
