@@ -186,6 +186,7 @@ def test_command_writes_the_score_file_of_a_run(folder, tmp_path, capsys):
     )
     assert sorted(path.name for path in made.iterdir()) == [
         "diagnostics.json",
+        "eval_record.json",
         "scores.json",
     ]
 
