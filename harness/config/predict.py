@@ -35,7 +35,7 @@ from harness.config.predict_rules import (
     comparators,
 )
 from harness.config.scan import scan
-from harness.config.violations import Violations, seen
+from harness.config.violations import Violations, refuse_special_file, seen
 from harness.strict_yaml import YamlPath
 
 _FILES: Final[tuple[YamlPath, ...]] = (
@@ -247,6 +247,7 @@ class PredictReading:
             return
         place = self.folder / text
         try:
+            refuse_special_file(place)
             data = place.read_bytes()
             if path[-1] in ("system", "user"):
                 data.decode("utf-8")

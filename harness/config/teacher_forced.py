@@ -27,7 +27,7 @@ from harness.config.teacher_forced_document import (
     SharePublication,
     TeacherForcedDocument,
 )
-from harness.config.violations import Violations, seen
+from harness.config.violations import Violations, refuse_special_file, seen
 from harness.errors import ConfigError
 
 _RESOLVED_KEYS: Final = frozenset(
@@ -160,6 +160,7 @@ def _paths(file: Path, violations: Violations) -> TeacherForcedPaths | None:
 
 def _dataset_hash(dataset: Path, violations: Violations) -> str | None:
     try:
+        refuse_special_file(dataset)
         found = hash_file(dataset)
     except OSError as error:
         violations.add(

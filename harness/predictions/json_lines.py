@@ -31,8 +31,9 @@ def require_file(path: Path, option: str) -> None:
     """Raise UsageError (`eval_cli_invalid`) unless the path is a readable file."""
     seen = "no regular file"
     try:
-        with path.open("rb"):
-            if path.is_file():
+        # Opening a pipe would wait for somebody to write to it.
+        if path.is_file() or not path.exists():
+            with path.open("rb"):
                 return
     except OSError as error:
         seen = error.strerror or str(error)

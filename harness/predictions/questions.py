@@ -7,7 +7,7 @@ the type that its contract compares. All broken rows are told at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,7 @@ JSON_RECORDS: Final = "json-records"
 CLASSIFICATION: Final = "classification"
 _GOLD: Final = {JSON_RECORDS: "object", CLASSIFICATION: "str"}
 _MOST_TOLD: Final = 20
+_SURROGATES: Final = "unpaired surrogates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _read_rows(path: Path, gold: str) -> tuple[list[Question], list[Violation]]:
             except StrictJsonError as error:
                 problems.append(_broken(where, "a line is no strict JSON", str(error)))
                 continue
-            problem = _problem(row, gold, seen)
+            problem = _problem(row, gold, seen) or _unwritable_words(line, row)
             if problem:
                 problems.append(_broken(where, "a row cannot be asked", problem))
                 continue
@@ -99,13 +100,20 @@ def _problem(row: Json, gold: str, seen: set[str]) -> str:
     return ""
 
 
+def _unwritable_words(line: bytes, row: Mapping[str, Json]) -> str:
+    """Say so where the row holds text that neither request nor record can hold."""
+    # The line is UTF-8, so only an escape can make such text.
+    if b"\\u" not in line:
+        return ""
+    parts = [row["id"], row["input"], row["gold"]]
+    return _SURROGATES if has_unpaired_surrogate(canonical_json(parts)) else ""
+
+
 def _unwritable(path: Path, questions: Iterable[Question]) -> Iterator[Violation]:
     """Yield rows whose text no request can hold; the manifest's reader lets it pass."""
     for number, question in enumerate(questions, 1):
         if has_unpaired_surrogate(question.id + question.input_text):
-            yield _broken(
-                f"{path.name}:{number}", "a row cannot be asked", "unpaired surrogates"
-            )
+            yield _broken(f"{path.name}:{number}", "a row cannot be asked", _SURROGATES)
 
 
 def _broken(where: str, problem: str, seen: str) -> Violation:

@@ -411,6 +411,7 @@ def test_candidates_share_their_task_ids(workspace):
         ("scoring.contract", "nowhere.md"),
         ("source_oracle.pack_manifest", "nowhere/manifest.yaml"),
         ("source_oracle.resource", "nowhere.py"),
+        ("scoring.contract", "/dev/zero"),
         ("source_run_manifest", "benchmark"),
         ("outputs.output_dir", "benchmark"),
         ("outputs.output_dir", "benchmark/run"),

@@ -1,6 +1,7 @@
 """A predict config means its values and files by content, and no paths."""
 
 import copy
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -297,3 +298,22 @@ def test_whatever_stands_at_a_key_is_told_and_breaks_nothing(data):
             plan_of_file(space.write())
         except FairtrialError as error:
             assert error.violations  # noqa: PT017 (a refusal is one of two good ends)
+
+
+@pytest.mark.parametrize("place", [("manifest", "path"), ("prompt", "system")])
+@pytest.mark.parametrize("special", ["pipe", "/dev/zero", "."])
+def test_what_is_no_regular_file_is_refused_unread(space, place, special):
+    os.mkfifo(space.root / "pipe")
+    section, key = place
+    space.document[section][key] = special
+
+    assert refusals(space) == [("eval_config_path_invalid", f"{section}.{key}")]
+
+
+def test_list_is_called_a_list(space):
+    space.document["decoding"]["stop"] = "end"
+
+    with pytest.raises(ConfigError) as refused:
+        plan_of_file(space.write())
+
+    assert refused.value.violations[0].expected == "a list"

@@ -219,3 +219,10 @@ def test_other_readers_refuse_the_kind_by_name(recorded):
 
     assert caught.value.code == "unsupported_eval_mode"
     assert "`fairtrial run`" in str(caught.value)
+
+
+@pytest.mark.parametrize("special", ["/dev/zero", "."])
+def test_dataset_that_is_no_regular_file_is_refused_unread(recorded, special):
+    assert recorded.refusals(("dataset.path", special)) == [
+        ("eval_config_path_invalid", "dataset.path")
+    ]

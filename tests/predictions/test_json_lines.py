@@ -1,6 +1,7 @@
 """Rows are read as the contracts read them and written as canonical lines."""
 
 import json
+import os
 
 import pytest
 
@@ -70,3 +71,12 @@ def test_path_that_is_no_file_is_a_usage_error(tmp_path, name):
         require_file(tmp_path / name, "--manifest")
 
     assert refused.value.code == "eval_cli_invalid"
+
+
+def test_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UsageError) as refused:
+        require_file(tmp_path / "pipe", "--rows")
+
+    assert refused.value.violations[0].actual == "no regular file"

@@ -103,3 +103,29 @@ def test_text_that_no_request_can_hold_is_refused(write):
     assert problems(write(row), "action-ir") == [
         ("rows.jsonl:1", "unpaired surrogates")
     ]
+
+
+@pytest.mark.parametrize("contract", ["classification", "json-records"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"id": "\ud800"},
+        {"input": "x\udfff"},
+        {"input": {"\ud800": 1}},
+        {"gold": "\ud800"},
+    ],
+)
+def test_text_that_no_record_can_hold_is_refused(write, contract, broken):
+    if contract == "json-records" and "gold" in broken:
+        broken = {"gold": {"name": "\ud800"}}
+    gold = "label" if contract == "classification" else {}
+
+    path = write({**LABEL, "gold": gold, **broken})
+
+    assert problems(path, contract) == [("rows.jsonl:1", "unpaired surrogates")]
+
+
+def test_escaped_pair_of_surrogates_is_one_character(write):
+    path = write({**LABEL, "input": "\U0001f600"})
+
+    assert read_questions(path, "classification")[0].input == "\U0001f600"
