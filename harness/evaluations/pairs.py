@@ -144,7 +144,8 @@ def _field_differences(
         yield FieldDifference("stated", UNKNOWN, UNKNOWN)
         return
     left, right = dict(leaves(ours)), dict(leaves(theirs))
-    for field in sorted(left.keys() | right.keys()):
+    # A group without members is one leaf without a name: no field to tell of.
+    for field in sorted((left.keys() | right.keys()) - {""}):
         values = left.get(field, ABSENT), right.get(field, ABSENT)
         plain = tuple(map(plain_numbers, values))
         if UNKNOWN in plain or not json_equal(*plain):

@@ -118,6 +118,16 @@ def test_reason_names_each_field_with_both_values():
     ]
 
 
+def test_group_without_members_is_no_field_of_its_own():
+    pair = judge(
+        made("a", protocol=protocol(plan={})),
+        made("b", protocol=protocol(plan={"repeats": 1})),
+    )
+
+    (reason,) = pair.reasons
+    assert [field.field for field in reason.fields] == ["repeats"]
+
+
 def test_number_forms_are_one_protocol():
     whole = made("b", protocol=protocol(decoding={**DECODING, "temperature": 0}))
 
