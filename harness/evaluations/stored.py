@@ -8,6 +8,7 @@ them, so a folder that was moved away is not found and not counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import read_json_artifact
 
 COMPLETED: Final = "completed"
+PUT_ASIDE: Final = "eval_record.failed-*.json"
+"""Records of failed attempts that a resumed evaluation keeps in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,12 @@ class StoredRecord:
         return self.payload["protocol"]["fields"]["rows"]
 
 
-def read_stored(folder: Path) -> StoredRecord:
+def read_stored(folder: Path, name: str = RECORD_FILE) -> StoredRecord:
     """Read and check the record in a folder.
 
     Raises ArtifactError with everything that is wrong with it.
     """
-    path = folder / RECORD_FILE
+    path = folder / name
     if not path.is_file():
         raise _unusable(
             [Violation("eval_artifact_invalid", path.name, f"{folder.name} has none")]
@@ -87,12 +90,12 @@ def records_beside(folder: Path) -> Iterator[StoredRecord]:
 
 
 def records_of_run(run: Path) -> list[StoredRecord]:
-    """Return a run's own record and those that were made of it later, in this order.
+    """Return a run's own record, those put aside, and those that were made of it later.
 
     Raises ArtifactError where the run's own record cannot be read.
     """
     own = read_stored(run)
-    found = [own]
+    found = [own, *_put_aside(run)]
     known = {own.content_hash}
     beside = list(records_beside(run))
     while True:
@@ -106,6 +109,13 @@ def records_of_run(run: Path) -> list[StoredRecord]:
             return found
         found += more
         known |= {each.content_hash for each in more}
+
+
+def _put_aside(run: Path) -> Iterator[StoredRecord]:
+    """Yield the records of attempts that failed before the run came to its end."""
+    for path in sorted(run.glob(PUT_ASIDE)):
+        with suppress(FairtrialError):
+            yield read_stored(run, path.name)
 
 
 def uses_before(folder: Path, rows_sha256: str) -> int:

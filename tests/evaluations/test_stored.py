@@ -59,6 +59,16 @@ def test_records_of_a_run_are_its_own_and_those_made_of_it(tmp_path):
     assert [each.folder for each in records_of_run(run)] == [run, again, of_again]
 
 
+def test_failed_attempts_of_a_run_are_among_its_records(tmp_path):
+    error = EngineError("eval_engine_failed", "it broke")
+    failed = written(tmp_path / "failed", failure=error)
+    run = written(tmp_path / "run")
+    (failed / RECORD_FILE).rename(run / "eval_record.failed-1.json")
+
+    own, aside = records_of_run(run)
+    assert (own.is_completed, aside.is_completed) == (True, False)
+
+
 def test_uses_count_completed_evaluations_of_the_same_rows(tmp_path):
     rows = {"sha256": "a" * 64, "ids_sha256": "i" * 64, "n": 4}
     same = protocol(rows=rows)
