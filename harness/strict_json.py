@@ -27,6 +27,7 @@ _PARSER_DEPTH = 960
 """Where CPython 3.11 gives up while parsing; held on every version."""
 
 _WHITESPACE = " \t\n\r"
+_DIGITS = "0123456789"
 _STRUCTURE = re.compile(
     # The closing quote is optional, so that a string without one is read once only.
     r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]',
@@ -107,7 +108,7 @@ class _DuplicateKeyError(ValueError):
 def _parse(text: object) -> Json:
     if (
         isinstance(text, str)
-        and not _may_hold_long_integer(text)
+        and not _holds_long_integer(text)
         and not has_unpaired_surrogate(text)
         and _too_deep_at(text) is None
     ):
@@ -121,14 +122,18 @@ def _parse(text: object) -> Json:
     return _parse_anything(text)
 
 
-def _may_hold_long_integer(text: str) -> bool:
-    """Tell whether digits stand where a number of too many digits would have some."""
-    # Such a number reaches over two at least of the places that are this far apart,
-    # so that one of them has a digit on both sides.
-    step = MAX_INTEGER_DIGITS // 2
-    return len(text) > MAX_INTEGER_DIGITS and any(
-        text[place - 1 : place + 2].isdigit() for place in range(step, len(text), step)
-    )
+def _holds_long_integer(text: str) -> bool:
+    """Tell whether more digits stand in a row than a number may have."""
+    # So many digits in a row reach over one at least of the places this far apart.
+    step = MAX_INTEGER_DIGITS
+    for place in range(step, len(text), step):
+        if text[place] in _DIGITS:
+            before, after = text[place - step : place], text[place : place + step + 1]
+            digits = len(before) - len(before.rstrip(_DIGITS))
+            digits += len(after) - len(after.lstrip(_DIGITS))
+            if digits > MAX_INTEGER_DIGITS:
+                return True
+    return False
 
 
 def _parse_anything(text: object) -> Json:
