@@ -33,7 +33,7 @@ def machine_refusal(doing: str, path: Path, error: OSError) -> EvidenceError:
         expected="a folder with free space that this user may use",
         actual=f"{error.strerror or error} (errno {error.errno})",
         recovery="free space or mend the rights, then repeat; a run goes on with "
-        "`fairtrial run --resume`",
+        "--resume",
     )
 
 

@@ -9,7 +9,7 @@ stopped it, a record that says the evaluation failed.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -204,9 +204,24 @@ def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
         members = sorted(
             name for name in {*record, *stored} if record.get(name) != stored.get(name)
         )
+        differences += _changed_artifacts(record, stored)
         words = f"other values of {', '.join(members)}"
         differences.append(_difference(folder.record.name, "the record", words))
     return WorkedOut(record, tuple(differences))
+
+
+def _changed_artifacts(
+    record: Mapping[str, Json], stored: Mapping[str, Json]
+) -> list[Violation]:
+    """Name each file that is not, or no longer, the one that the record binds."""
+    bound, found = stored.get("artifacts"), record["artifacts"]
+    if not isinstance(bound, dict) or not isinstance(found, dict):
+        return []
+    return [
+        _difference(name, str(bound.get(name)), str(found.get(name, "no such file")))
+        for name in sorted({*bound, *found})
+        if bound.get(name) != found.get(name)
+    ]
 
 
 def _difference(name: str, expected: str, actual: str) -> Violation:

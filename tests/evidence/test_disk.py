@@ -243,6 +243,6 @@ def test_a_refusal_says_what_where_and_why(tmp_path):
             "expected": "a folder with free space that this user may use",
             "actual": "No space left on device (errno 28)",
             "recovery": "free space or mend the rights, then repeat; a run goes on "
-            "with `fairtrial run --resume`",
+            "with --resume",
         }
     ]

@@ -200,6 +200,21 @@ def test_edited_folder_is_not_equal(space, command, capsys):
     assert "predictions.jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["replay", "verify"])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("candidate_io_cache.jsonl", "attempt"), ("generation_log.jsonl", "session")],
+)
+def test_changed_log_is_named(space, command, name, word, capsys):
+    run_command(space)
+    log = space.output / name
+    log.write_text(log.read_text().replace(word, word.upper(), 1))
+    capsys.readouterr()
+
+    assert main([command, str(space.output)]) in (1, 3)
+    assert f"where: {name}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
