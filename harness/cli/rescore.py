@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.report.html import render_html
     from harness.report.rescore import render_rescore
     from harness.run.rescore import rescore_run
+    from harness.run.score import readable
     from harness.run.seclusion import secluded
 
     refuse_predict_run(arguments.run, "rescore")
@@ -44,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(rescored.record, indent=2, sort_keys=True, ensure_ascii=False))
     else:
-        print(
-            render_rescore(rescored.record, rescored.report, rescored.parent_report),
-            end="",
-        )
+        before = rescored.parent_report
+        with readable("eval_report.json of the run"):
+            print(render_rescore(rescored.record, rescored.report, before), end="")
     return EXIT_DONE

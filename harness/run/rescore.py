@@ -26,7 +26,7 @@ from harness.canonical import (
     hash_bytes,
     hash_file,
 )
-from harness.errors import UsageError
+from harness.errors import ArtifactError, UsageError
 from harness.evaluations.record import (
     ORIGINAL,
     RECORD_FILE,
@@ -53,7 +53,13 @@ from harness.run.policies import NamedPolicy, named_policy
 from harness.run.record import record_inputs, scorer_of
 from harness.run.report import aggregate_hashes, build_report
 from harness.run.rescored_evidence import RescoredEvidence, require_changeable
-from harness.run.score import ScoredCandidate, TakeRow, score_recorded, score_run
+from harness.run.score import (
+    ScoredCandidate,
+    TakeRow,
+    readable,
+    score_recorded,
+    score_run,
+)
 from harness.run.verdict_change import ChangeList
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
 
@@ -120,9 +126,11 @@ def score_again(
     a policy that the evidence does not support.
     """
     recorded = run.evidence.config.scoring_policy
-    parent_report = read_json_artifact(run.folder.file("eval_report"))
+    parent_report = _parent_report(run)
     scope = run.evidence.plan.header.scope
-    require_changeable(parent_report.get("rescorable"), scope, recorded, named.policy)
+    with readable(_file("eval_report")):
+        stated = parent_report.get("rescorable")
+        require_changeable(stated, scope, recorded, named.policy)
     evidence = RescoredEvidence(run.evidence, named.policy)
     changes = ChangeList(_recorded_rows(run), recorded, named.policy)
     rows = _Rows(changes, take_row)
@@ -147,6 +155,27 @@ def score_again(
         )
     )
     return Rescored(record, report, parent_report, scored, page)
+
+
+def _parent_report(run: OpenRun) -> dict[str, Json]:
+    """Return the run's own report; raise ArtifactError for one that was changed."""
+    path = run.folder.file("eval_report")
+    artifact = run.manifest["artifacts"].get("eval_report")
+    stated = artifact.get("content_hash") if isinstance(artifact, dict) else None
+    report: Json = None
+    actual = "no such file"
+    if path.is_file():
+        actual, report = hash_file(path), read_json_artifact(path)
+    if stated != actual or not isinstance(report, dict):
+        raise ArtifactError(
+            "eval_artifact_invalid",
+            "the run's report is not the one that it wrote",
+            where=path.name,
+            expected=str(stated),
+            actual=actual,
+            recovery="`fairtrial verify RUN` names what was changed; bring it back",
+        )
+    return report
 
 
 def carry_run(run: OpenRun, stage: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.canonical import hash_file
 from harness.cli.main import main
-from harness.errors import ArtifactError
+from harness.errors import ArtifactError, FairtrialError
 from harness.evidence.artifacts import artifact_bytes
 from harness.run.explain import explain_episode
 from harness.run.rescore import bound_files, rescore_run
@@ -198,3 +198,15 @@ def test_place_without_evidence_is_named(tmp_path, name):
 
     with pytest.raises(ArtifactError, match=r"no run in this folder|this is a file"):
         explain_episode(tmp_path / name, "task", candidate=None, trial=0)
+
+
+@pytest.mark.parametrize("content", [b"null\n", b"[]\n", b"{}\n", b"", None])
+def test_report_of_the_run_that_was_changed_is_named(copy, content):
+    report = copy / "parent" / "eval_report.json"
+    report.unlink()
+    if content is not None:
+        report.write_bytes(content)
+
+    assert any("eval_report.json" in place for place in wheres(copy))
+    with pytest.raises(FairtrialError):
+        replay_rescored(copy)
