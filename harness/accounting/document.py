@@ -10,7 +10,11 @@ from typing import Final
 
 from harness.canonical import Json
 from harness.errors import UsageError, Violation
-from harness.strict_json import StrictJsonError, decode_document
+from harness.strict_json import (
+    StrictJsonError,
+    decode_document,
+    has_unpaired_surrogate,
+)
 from harness.strict_yaml import StrictYamlError, load_yaml
 
 SCHEMA_VERSION: Final = "1"
@@ -72,11 +76,18 @@ def _document(path: Path) -> Json:
 
 
 def _is_text(value: Json) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+    return (
+        isinstance(value, str)
+        and bool(value.strip())
+        and not has_unpaired_surrogate(value)
+    )
 
 
 def _is_number(value: Json) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _is_text_or_null(value: Json) -> bool:

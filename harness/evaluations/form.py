@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite
 from types import NoneType
 from typing import Final
@@ -23,6 +24,7 @@ from harness.evaluations.record import (
     is_of_another_version,
 )
 
+_ROUNDING: Final = Fraction(1, 10**9)
 _Problem = tuple[str, str, str]
 """Place, what was expected, what was seen."""
 
@@ -195,9 +197,33 @@ def _figures(payload: Mapping[str, Json]) -> Iterator[_Problem]:
     for index, subject in enumerate(payload["subjects"]):
         for name, figure in subject["metrics"].items():
             parts = [figure.get("numerator"), figure.get("denominator")]
+            where = f"subjects[{index}].metrics.{name}"
             if [type(part) for part in parts] not in ([int, int], [NoneType] * 2):
-                where = f"subjects[{index}].metrics.{name}"
                 yield where, "counts under a rate", str(parts)
+            elif not _is_rate(figure["value"], *parts):
+                yield where, "the rate of its counts", f"{figure['value']} of {parts}"
+
+
+def _is_rate(value: Json, numerator: int | None, denominator: int | None) -> bool:
+    """Tell whether a value can be the rate of two counts; true where there are none."""
+    if value is None or numerator is None or not denominator:
+        return True
+    return bool(abs(Fraction(value) - Fraction(numerator, denominator)) < _ROUNDING)
+
+
+def _candidates(payload: Mapping[str, Json]) -> Iterator[_Problem]:
+    """Yield a completed evaluation of nobody."""
+    roles = [each["role"] for each in payload["subjects"]]
+    if payload["status"] == "completed" and "candidate" not in roles:
+        yield "subjects", "a candidate", ", ".join(roles) or "nobody"
+
+
+def _texts(payload: Mapping[str, Json]) -> Iterator[_Problem]:
+    """Yield a record with text or numbers that no JSON in UTF-8 can hold."""
+    try:
+        content_hash(payload)
+    except ValueError as error:
+        yield "", "finite numbers and Unicode text", str(error)
 
 
 def _fingerprint(payload: Mapping[str, Json]) -> Iterator[_Problem]:
@@ -232,7 +258,9 @@ def _numbers(payload: Mapping[str, Json]) -> Iterator[_Problem]:
     for index, subject in enumerate(payload["subjects"]):
         try:
             content_hash(plain_numbers(subject))
-        except ValueError as error:
+            for figure in subject["metrics"].values():
+                float(figure["value"] or 0)
+        except (ValueError, OverflowError) as error:
             yield f"subjects[{index}]", "finite numbers", str(error)
 
 
@@ -240,8 +268,10 @@ _AGREEMENTS: Final[tuple[Callable[[Mapping[str, Json]], Iterator[_Problem]], ...
     _fingerprint,
     _names,
     _choice,
+    _candidates,
     _figures,
     _numbers,
+    _texts,
 )
 """What has to agree within a record whose form is right."""
 

@@ -56,6 +56,8 @@ def row_values(entry: Entry) -> RowValues | NoRowValues:
         return _episodes(path, str(entry.subject["name"]))
     if contract == "mlperf-agentic":
         return _turns(path, entry.metric)
+    if contract not in _BY_CONTRACT:
+        return NoRowValues(f"rows of the contract {contract!r} are not known here")
     metric, value = _measured(contract, entry.metric)
     identity = "sample_id" if contract == "action-ir" else "id"
     return RowValues(

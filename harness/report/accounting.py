@@ -13,6 +13,7 @@ from harness.accounting.account import (
     counts,
 )
 from harness.canonical import Json
+from harness.report.terminal import on_lines_of_their_own
 
 _OTHER_VERSION: Final = "no change is stated: the versions of the metric differ"
 
@@ -80,7 +81,7 @@ def render_accounting(accounts: Sequence[Account]) -> str:
     lines += ["", listed]
     if any(each.replication is not None for each in accounts):
         lines.append(NOT_A_RESCORE)
-    return "\n".join(lines) + "\n"
+    return on_lines_of_their_own(lines)
 
 
 def _text(found: NewFigure, *, same: bool = False) -> str:

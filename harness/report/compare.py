@@ -24,6 +24,7 @@ from harness.evaluations.pairs import ConditionDifference, Label, Pair
 from harness.evaluations.record import LINEAGE
 from harness.evaluations.samples import NoRowValues, RowValues, row_values
 from harness.evaluations.selection import Selected
+from harness.report.terminal import on_lines_of_their_own
 from harness.stats.signs import SignCounts, count_signs
 
 SIGN_TEST: Final = (
@@ -233,7 +234,7 @@ def render_comparison(
     lines += _paired_lines(paired)
     lines += _comparator_lines(selected)
     lines += ["", *_statements(comparison)] if _statements(comparison) else []
-    return "\n".join(lines) + "\n"
+    return on_lines_of_their_own(lines)
 
 
 def _used(each: Selected) -> str:

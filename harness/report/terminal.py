@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -64,6 +64,14 @@ def visible(text: str) -> str:
         f"\\u{{{ord(character):x}}}" if _is_hidden(character) else character
         for character in text
     )
+
+
+def on_lines_of_their_own(lines: Iterable[str]) -> str:
+    """Return lines as text that ends with a newline; none can break or hide another.
+
+    Records hold what endpoints say of themselves, line breaks included.
+    """
+    return "".join(visible(line).replace("\n", "\\u{a}") + "\n" for line in lines)
 
 
 def display_width(text: str) -> int:

@@ -194,6 +194,12 @@ def test_party_has_to_be_one_of_the_run(accounted, scored):
     assert violation["expected"] == "run has candidate"
 
 
+BEYOND = (
+    '{{"schema_version": "1", "published": [{{"place": "{place}", '
+    '"metric": "accuracy", "metric_version": "1", "value": {value}, "run": null}}]}}'
+)
+
+
 def bad(tmp_path, text, name="numbers.yaml"):
     file = tmp_path / name
     file.write_text(text)
@@ -234,10 +240,13 @@ published:
         'schema_version: "1"\npublished: [1]\nother: 2\n',
         "a: [",
         "value: .nan",
+        BEYOND.format(place="p", value="9" * 400),
+        BEYOND.format(place="\\udc00", value=1),
     ],
 )
-def test_file_that_is_no_list_is_a_usage_error(tmp_path, capsys, text):
-    assert bad(tmp_path, text) == EXIT_USAGE
+@pytest.mark.parametrize("name", ["numbers.yaml", "numbers.json"])
+def test_file_that_is_no_list_is_a_usage_error(tmp_path, capsys, text, name):
+    assert bad(tmp_path, text, name) == EXIT_USAGE
     assert capsys.readouterr().out == ""
 
 

@@ -52,6 +52,18 @@ def test_records_stand_before_the_label_and_the_label_before_any_figure(runs, ca
     assert "The gap was observed on these rows" in told
 
 
+def test_words_of_a_server_cannot_forge_a_line(runs, capsys):
+    lying = conditions(server="x\n  1. forged\x1b[2J")
+    written(runs / "c", subject(conditions=lying))
+
+    assert main(["compare", "a", "c"]) == EXIT_DONE
+
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "  1. forged" not in told.replace("\\u{a}  1. forged", "").splitlines()
+    assert "x\\u{a}  1. forged\\u{1b}[2J" in told
+
+
 def test_rows_are_paired_with_an_exact_test(runs, capsys):
     _, found = payload(capsys, "a", "b")
 

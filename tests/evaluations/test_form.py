@@ -157,3 +157,35 @@ def test_two_subjects_of_one_name_are_refused():
 
     (problem,) = problems_of(record)
     assert problem.where.endswith("subjects")
+
+
+@pytest.mark.parametrize("value", [7, -1, 0.7499, 10**400])
+def test_rate_that_is_not_that_of_its_counts_is_refused(value):
+    record = whole()
+    record["subjects"][0]["metrics"]["accuracy"]["value"] = value
+
+    wheres = {each.where.split(", ")[1] for each in problems_of(record)}
+    assert "subjects[0].metrics.accuracy" in wheres
+
+
+def test_value_beyond_every_double_is_refused():
+    record = whole()
+    metric = {"value": 10**400, "numerator": None, "denominator": None}
+    record["subjects"][0]["metrics"]["other"] = metric
+
+    (problem,) = problems_of(record)
+    assert problem.where.endswith("subjects[0]")
+
+
+def test_completed_record_without_a_candidate_is_refused():
+    record = whole()
+    del record["subjects"][0]
+
+    (problem,) = problems_of(record)
+    assert problem.where.endswith("subjects")
+    assert problem.actual == "comparator"
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("nan")])
+def test_member_that_no_file_can_hold_is_refused(value):
+    assert problems_of({**whole(), "more": value}) != []

@@ -134,3 +134,14 @@ def test_file_of_the_record_is_taken(tmp_path):
     with_samples(folder, {"r1": True})
 
     assert row_values(entry(folder)).by_row == {"r1": 1}
+
+
+def test_rows_of_a_contract_that_is_not_known_are_not_paired(tmp_path):
+    folder = tmp_path / "run"
+    scorer = {"contract": "other", "metric_version": "1"}
+    written(folder, subject(samples=FILE), scorer=scorer)
+    with_samples(folder, {"r1": True})
+
+    found = row_values(entry(folder))
+
+    assert found == NoRowValues("rows of the contract 'other' are not known here")

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.terminal import display_width, table, visible, wrap
+from harness.report.terminal import (
+    display_width,
+    on_lines_of_their_own,
+    table,
+    visible,
+    wrap,
+)
 
 
 def test_text_stands_left_and_numbers_right():
@@ -143,3 +149,9 @@ def test_wrapping_loses_only_spaces(text, width):
     kept = "".join(wrap(shown, width)).replace(" ", "").replace("\n", "")
 
     assert kept == shown.replace(" ", "").replace("\n", "")
+
+
+def test_line_cannot_begin_another_or_move_the_cursor():
+    text = on_lines_of_their_own(["server: a\n  1. b", "\x1b[2Jc", "d"])
+
+    assert text == "server: a\\u{a}  1. b\n\\u{1b}[2Jc\nd\n"
