@@ -125,6 +125,8 @@ class Collector:
         self._watch = watch
         self._session = 0
         self._started = 0.0
+        self._length = 0
+        """Numbers in a vector; 0 until there is one."""
         self._planned = 0
         self._done = 0
         self._stops = 0
@@ -252,7 +254,7 @@ class Collector:
             known = await self._vectors(embedder, [text for text, _ in answers])
             asked = await self._vectors(embedder, [each.input_text for each in waiting])
             for question, vector in zip(waiting, asked, strict=True):
-                place = self._nearest(question, vector, known)
+                place = nearest(vector, known)
                 self._add(self._baseline_row(embedder, question, answers[place][1]))
 
     def _known_answers(self) -> list[tuple[str, str]]:
@@ -271,41 +273,36 @@ class Collector:
             for row in rows
         ]
 
-    def _nearest(
-        self,
-        question: Question,
-        vector: Sequence[float],
-        known: Sequence[Sequence[float]],
-    ) -> int:
-        try:
-            return nearest(vector, known)
-        except ValueError as error:
-            raise EngineError(
-                "eval_engine_failed",
-                "the engine gave vectors of different lengths",
-                where=f"subject {self._subject.name}, row {question.id}",
-                expected="one length for all texts",
-                actual=str(error),
-                recovery="use one embedding model for the whole run",
-            ) from None
-
     async def _vectors(
         self, embedder: Embedder, texts: Sequence[str]
     ) -> list[list[float]]:
         """Return a vector a text; those that are recorded are not asked for again."""
         engine = self._subject.engine
-        missing = [
-            text
-            for text in dict.fromkeys(texts)
-            if self._log.vector(engine, text) is None
-        ]
+        recorded = {text: self._log.vector(engine, text) for text in texts}
+        self._require_one_length([each for each in recorded.values() if each])
+        missing = [text for text, vector in recorded.items() if vector is None]
         for start in range(0, len(missing), embedder.batch_size):
             batch = missing[start : start + embedder.batch_size]
             found = await embedder.embed(batch)
+            self._require_one_length(found)
             conditions = embedder.conditions()
             for text, vector in zip(batch, found, strict=True):
                 self._log.add_vector(engine, text, vector, conditions)
         return [self._log.vector(engine, text) or [] for text in texts]
+
+    def _require_one_length(self, vectors: Sequence[Sequence[float]]) -> None:
+        """Refuse vectors of another length than those before, which are kept."""
+        for vector in vectors:
+            self._length = self._length or len(vector)
+            if len(vector) != self._length:
+                raise EngineError(
+                    "eval_engine_failed",
+                    "the engine gave vectors of different lengths",
+                    where=f"subject {self._subject.name}",
+                    expected=f"{self._length} numbers for every text",
+                    actual=f"{len(vector)} numbers",
+                    recovery="look at the endpoint, then resume the run",
+                )
 
     def _baseline_row(
         self, embedder: Embedder, question: Question, answer: str

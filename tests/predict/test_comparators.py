@@ -204,6 +204,23 @@ def test_vectors_of_other_lengths_are_refused(tmp_path):
         compared(tmp_path, running).predict()
 
 
+def test_vector_of_another_length_is_asked_for_again(tmp_path):
+    short = [json_reply({"data": [{"index": 0, "embedding": [1.0]}]})]
+
+    def once_short(received):
+        one = len(received.json().get("input", [])) == 1
+        return short.pop() if one and short else right_or_vectors(received)
+
+    with server(once_short) as running:
+        space = compared(tmp_path, running)
+        space.document["engines"]["vectors"]["batch_size"] = 2
+        with pytest.raises(EngineError, match="lengths"):
+            space.predict()
+        space.predict(resume=True)
+
+    assert len(space.lines("nearest")) == len(space.rows)
+
+
 def test_each_text_is_embedded_once(tmp_path, endpoint):
     rows = [{**row, "input": "about billing"} for row in label_rows()]
     space = compared(tmp_path, endpoint)
