@@ -37,7 +37,7 @@ def select_records(runs: Sequence[Path], use: Sequence[str]) -> list[Selected]:
     """
     problems: list[Violation] = []
     names = [_name(run) for run in runs]
-    problems += _repeated(names)
+    problems += _repeated(runs)
     choices = _choices(use, names, problems)
     found = [
         _select(name, run, choices.get(name), problems)
@@ -54,17 +54,30 @@ def _name(run: Path) -> str:
     return run.resolve().name
 
 
-def _repeated(names: Sequence[str]) -> list[Violation]:
-    return [
-        _problem(
-            "RUN",
-            f"{count} runs are called {name!r}",
-            "folders with names that name one run each",
-            "rename one of the folders",
-        )
-        for name, count in Counter(names).items()
-        if count > 1
-    ]
+def _repeated(runs: Sequence[Path]) -> list[Violation]:
+    problems = []
+    folders = {run.resolve() for run in runs}
+    for name, count in Counter(map(_name, runs)).items():
+        others = sum(folder.name == name for folder in folders)
+        if others > 1:
+            problems.append(
+                _problem(
+                    "RUN",
+                    f"{count} runs are called {name!r}",
+                    "folders with names that name one run each",
+                    "rename one of the folders",
+                )
+            )
+        elif count > 1:
+            problems.append(
+                _problem(
+                    "RUN",
+                    f"the folder {name!r} is named {count} times",
+                    "folders of different runs",
+                    "name each folder once",
+                )
+            )
+    return problems
 
 
 def _choices(

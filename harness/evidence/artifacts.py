@@ -80,7 +80,7 @@ def write_once(path: Path, pieces: Iterable[bytes]) -> str:
     temporary = temporary_beside(path)
     digest = hashlib.sha256()
     with machine_refusals("write an artifact", path), discarded_on_failure(temporary):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
             for piece in pieces:
                 digest.update(piece)

@@ -52,7 +52,8 @@ class RunLock:
         """
         path = folder / LOCK_FILE
         with machine_refusals("lock the output folder", path):
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            # A link would have the note replace what it leads to.
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(path, flags, 0o600)
             try:
                 _lock(descriptor)

@@ -69,7 +69,9 @@ class AppendLog(LogReader):
         it, `eval_cli_runtime_failed` when the machine refuses.
         """
         flags = os.O_CLOEXEC | os.O_NONBLOCK
-        flags |= os.O_RDWR | os.O_APPEND | os.O_CREAT if writable else os.O_RDONLY
+        # Only a log that is written has to be the folder's own and no link.
+        writing = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        flags |= writing if writable else os.O_RDONLY
         with machine_refusals("open a log", path):
             opened = cls(path, log, os.open(path, flags, 0o600))
         try:

@@ -85,6 +85,15 @@ def test_two_runs_of_one_name_are_refused(tmp_path):
         select_records(runs, [])
 
 
+def test_folder_that_is_named_twice_is_refused_as_that(two, tmp_path):
+    run, _, other = two
+    (tmp_path / "link").symlink_to(run)
+
+    with pytest.raises(UsageError, match="'run' is named 2 times") as refused:
+        select_records([run, other, tmp_path / "link"], [])
+    assert len(refused.value.violations) == 1
+
+
 def test_run_has_one_record(two):
     run, _, other = two
 

@@ -103,3 +103,15 @@ def test_a_lock_file_that_was_left_behind_blocks_nobody(tmp_path):
     (tmp_path / LOCK_FILE).write_text('{"pid": 1, "host": "x", "started_at": "y"}')
 
     RunLock.acquire(tmp_path, started_at=START).release()
+
+
+def test_a_lock_file_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "run" / LOCK_FILE).symlink_to(tmp_path / "kept")
+
+    with pytest.raises(EvidenceError) as refused:
+        RunLock.acquire(tmp_path / "run", started_at=START)
+
+    assert refused.value.code == "eval_cli_runtime_failed"
+    assert (tmp_path / "kept").read_text() == "kept"

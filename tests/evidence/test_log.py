@@ -416,3 +416,15 @@ def test_memory_does_not_grow_with_payloads(path):
 
     assert last == 40
     assert peak < 12_000_000
+
+
+def test_a_log_that_is_a_link_is_read_and_never_written(tmp_path):
+    (tmp_path / "elsewhere").write_bytes(b"")
+    (tmp_path / "notes.jsonl").symlink_to(tmp_path / "elsewhere")
+
+    with AppendLog.open(tmp_path / "notes.jsonl", NOTES, writable=False):
+        pass
+    with pytest.raises(EvidenceError) as refused:
+        AppendLog.open(tmp_path / "notes.jsonl", NOTES, writable=True)
+
+    assert refused.value.code == "eval_cli_runtime_failed"
