@@ -7,10 +7,12 @@ in whether 1 is 1.0.
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 
-from harness.canonical import Json, canonical_bytes
+from harness.canonical import Json, canonical_json
 from harness.evaluations.conditions import UNKNOWN
+from harness.predictions.json_lines import text_bytes
 
 
 class RowsDigest:
@@ -25,10 +27,10 @@ class RowsDigest:
     def add(self, row_id: Json, gold: Json, asked: Json = None) -> None:
         """Take one row in; `row_id` is a text, or a list of what names the row."""
         self.count += 1
-        self._ids.update(canonical_bytes(row_id) + b"\n")
-        self._rows.update(canonical_bytes([row_id, gold]) + b"\n")
+        self._ids.update(_line(row_id))
+        self._rows.update(_line([row_id, gold]))
         if self._has_inputs:
-            self._inputs.update(canonical_bytes(asked) + b"\n")
+            self._inputs.update(_line(asked))
 
     @property
     def sha256(self) -> str:
@@ -43,3 +45,15 @@ class RowsDigest:
             "inputs_sha256": self._inputs.hexdigest() if self._has_inputs else UNKNOWN,
             "n": self.count,
         }
+
+
+def _line(value: Json) -> bytes:
+    """Return what is hashed of a value, of all that a plain JSON loader lets pass."""
+    try:
+        text = canonical_json(value)
+    except ValueError:
+        # NaN and infinity have no canonical text.
+        text = json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+        )
+    return text_bytes(text + "\n")

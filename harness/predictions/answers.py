@@ -30,7 +30,11 @@ from harness.scoring.classification.aggregate import LabelAggregator
 from harness.scoring.classification.label import Vocabulary, score_label
 from harness.scoring.json_record.aggregate import RecordAggregator
 from harness.scoring.json_record.record import score_record
-from harness.strict_json import StrictJsonError, decode_document
+from harness.strict_json import (
+    StrictJsonError,
+    decode_document,
+    has_unpaired_surrogate,
+)
 
 JSON_TASK: Final = "json"
 CLASSIFICATION_TASK: Final = "classification"
@@ -129,10 +133,12 @@ def read_labels(path: Path) -> list[str]:
     """Read a label list; raise UsageError (`eval_cli_invalid`)."""
     labels = _declaration(path, "--labels", "a JSON array of strings")
     is_list = isinstance(labels, list) and labels
-    if is_list and all(isinstance(label, str) for label in labels):
-        return list(labels)
     seen = "an empty array" if labels == [] else f"a JSON {type_tag(labels)}"
-    if is_list:
+    if is_list and all(isinstance(label, str) for label in labels):
+        if not any(map(has_unpaired_surrogate, labels)):
+            return list(labels)
+        seen = "text with an unpaired surrogate"
+    elif is_list:
         seen = "members that are no strings"
     raise _unusable(path, "--labels", "a JSON array of strings", seen)
 

@@ -197,3 +197,22 @@ def test_metric_that_action_ir_does_not_have_is_a_usage_error(tmp_path, capsys):
     assert main(["score", "action-ir", *words]) == EXIT_USAGE
     assert "choose from policy_safe_executable_success" in capsys.readouterr().err
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": "\ud800", "gold": {"a": 1}, "raw": None, "finish_reason": None},
+        {"id": "r", "gold": {"a": "\ud800"}, "raw": "{}", "finish_reason": "stop"},
+        {"id": "r", "gold": {"a": float("nan")}, "raw": "x", "finish_reason": "\udfff"},
+    ],
+)
+def test_row_that_no_strict_json_holds_is_scored_and_recorded(tmp_path, row):
+    (tmp_path / "schema.json").write_text('{"type": "object"}')
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    files = ["--schema", tmp_path / "schema.json", "--rows", tmp_path / "rows.jsonl"]
+
+    words = map(str, [*files, "--output", tmp_path / "out"])
+
+    assert main(["score", "json-records", *words]) == EXIT_DONE
+    assert read_stored(tmp_path / "out").payload["protocol"]["fields"]["rows"]["n"] == 1

@@ -147,7 +147,7 @@ def test_schema_that_is_not_utf8_is_refused(write):
         read_schema(schema)
 
 
-@pytest.mark.parametrize("labels", [{}, [], ["a", 5], "a", None])
+@pytest.mark.parametrize("labels", [{}, [], ["a", 5], "a", None, ["a", "\ud800"]])
 def test_labels_that_are_no_list_of_strings_are_refused(write, labels):
     path, *_ = write(labels, [])
 
