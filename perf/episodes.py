@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import runpy
 import subprocess
 import sys
 import tempfile
@@ -87,6 +86,8 @@ def count_fsyncs(config: Path) -> int:
 
 def run_counting(config: str) -> None:
     """Run the command with a counter around `os.fsync`; print the count last."""
+    from harness.cli.main import main as main_of_fairtrial
+
     count = 0
     sync = os.fsync
 
@@ -96,12 +97,8 @@ def run_counting(config: str) -> None:
         sync(descriptor)
 
     os.fsync = counted
-    sys.argv = ["fairtrial", "run", config, "--json"]
-    try:
-        runpy.run_module("harness.cli", run_name="__main__")
-    except SystemExit as end:
-        if end.code:
-            raise
+    if status := main_of_fairtrial(["run", config, "--json"]):
+        sys.exit(status)
     print(count)
 
 

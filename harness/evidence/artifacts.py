@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ from harness.strict_json import StrictJsonError, decode_document
 _ENCODER: Final = json.JSONEncoder(
     sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False
 )
+_TOKENS_A_PIECE: Final = 4096
 
 
 def artifact_bytes(payload: Json) -> bytes:
@@ -34,8 +36,16 @@ def artifact_bytes(payload: Json) -> bytes:
 
     Raises ArtifactError (`eval_artifact_invalid`) for what JSON cannot hold.
     """
+    return b"".join(_pieces(payload))
+
+
+def _pieces(payload: Json) -> Iterator[bytes]:
+    """Yield the text in parts: a report lists every episode, in memory once only."""
     try:
-        return (_ENCODER.encode(payload) + "\n").encode("utf-8")
+        tokens = _ENCODER.iterencode(payload)
+        while part := "".join(islice(tokens, _TOKENS_A_PIECE)):
+            yield part.encode("utf-8")
+        yield b"\n"
     except (ValueError, TypeError) as error:
         raise ArtifactError(
             "eval_artifact_invalid",
@@ -52,7 +62,7 @@ def write_json_artifact(path: Path, payload: Json) -> str:
     Raises ArtifactError (`eval_cli_artifact_conflict`) if the file holds anything
     else, EvidenceError if the machine refuses.
     """
-    return write_once(path, [artifact_bytes(payload)])
+    return write_once(path, _pieces(payload))
 
 
 def read_json_artifact(path: Path) -> Json:
