@@ -1,8 +1,8 @@
 """Scores rows of answers under JSON records v2 or classification v1, file to files.
 
-A rows file holds gold and outputs together, one JSON object a line. What the operator
-declares beside it, the schema or the labels, is read strictly. The output folder
-appears with both of its files complete, or not at all.
+A rows file holds gold and outputs together, one JSON object a line; a receipt beside
+it is compared. What the operator declares, the schema or the labels, is read strictly.
+The output folder appears with both of its files complete, or not at all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness.predictions.action_ir import AGGREGATE, SAMPLE_SCORES, aggregate_by
 from harness.predictions.digests import file_sha256
 from harness.predictions.json_lines import line_bytes, read_rows, require_file
 from harness.predictions.output_folder import new_folder, require_absent
+from harness.predictions.receipts import verify_predictions
 from harness.predictions.record_schema import (
     CompiledSchema,
     compile_schema,
@@ -64,13 +65,14 @@ def score_json_records(
 
     `watch` sees every row and the folder. Raises UsageError for files or a schema that
     cannot be used, for a metric that the task does not have and for an output that
-    exists; EvidenceError for a broken line and AnswerRowError for rows that cannot be
-    scored.
+    exists; SourceError for rows that a receipt beside them does not state,
+    EvidenceError for a broken line and AnswerRowError for rows that cannot be scored.
     """
     primary = primary_metric(JSON_TASK, metric)
     require_file(schema, "--schema")
     require_file(rows, "--rows")
     require_absent(output)
+    verify_predictions(rows)
     compiled = read_schema(schema)
     aggregator = RecordAggregator(compiled.document, primary)
 
@@ -102,6 +104,7 @@ def score_classification(
     require_file(labels, "--labels")
     require_file(rows, "--rows")
     require_absent(output)
+    verify_predictions(rows)
     vocabulary = Vocabulary(read_labels(labels))
     aggregator = LabelAggregator(primary)
 

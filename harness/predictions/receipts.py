@@ -234,13 +234,29 @@ def verify_receipt(receipt: Receipt, *, manifest: Path, predictions: Path) -> No
     A native chat receipt has no manifest hash, so only the hash of its predictions is
     compared, if it holds one. Raises SourceError (`eval_predictions_drift`).
     """
+    if not isinstance(receipt, NativeChatReceipt):
+        require_sha256(manifest, receipt.manifest_sha256, by="the receipt")
+    _require_predictions(predictions, receipt)
+
+
+def verify_predictions(predictions: Path) -> None:
+    """Compare predictions with the receipt beside them, if there is one.
+
+    Raises EvidenceError for a receipt that is none, SourceError
+    (`eval_predictions_drift`) for predictions that it does not state.
+    """
+    path = receipt_path(predictions)
+    if path.exists():
+        _require_predictions(predictions, read_receipt(path))
+
+
+def _require_predictions(predictions: Path, receipt: Receipt) -> None:
     if isinstance(receipt, NativeChatReceipt):
         declared = receipt.payload.get("predictions_sha256")
-        if isinstance(declared, str):
-            require_sha256(predictions, declared, by="the receipt")
-        return
-    require_sha256(manifest, receipt.manifest_sha256, by="the receipt")
-    require_sha256(predictions, receipt.predictions_sha256, by="the receipt")
+    else:
+        declared = receipt.predictions_sha256
+    if isinstance(declared, str):
+        require_sha256(predictions, declared, by="the receipt")
 
 
 def verify_receipt_checkpoint(
