@@ -190,6 +190,23 @@ class ChatHttpEngine:
                 return received
         return await self._client.exchange(request, deadline=math.inf)
 
+    def recorded(self, row: PromptRow, decoding: Decoding) -> Generation | None:
+        """Return what the recorded exchange of a row gives, None without one.
+
+        A received body is read again. Raises EvidenceError for one that no longer
+        reads as was recorded.
+        """
+        fields = self.fields(decoding)
+        request = row_request(self._endpoint, row, self._subject, fields)
+        outcome = self._log.outcome_of(request.request_hash)
+        if outcome is None:
+            return None
+        attempts = self._log.attempts_of(request.request_hash)
+        received = recovered_outcome(
+            request.request_hash, attempts, echo_reasoning=False
+        )
+        return self._generation(row, received or outcome)
+
     def _generation(self, row: PromptRow, outcome: Outcome) -> Generation:
         attempt = self._attempt_of(outcome)
         envelope = envelope_of(attempt)

@@ -30,6 +30,7 @@ from harness.errors import UsageError
 from harness.evidence.candidate_log import CandidateLog
 
 if TYPE_CHECKING:
+    from harness.engines.chat_http import ChatHttpEngine
     from harness.engines.torch_checkpoint import TorchSettings
 
 
@@ -78,14 +79,7 @@ def build_engine(name: str, section: EngineSection, place: EnginePlace) -> Engin
     Raises CandidateError for a key that is not set or that no header can carry.
     """
     if isinstance(section, ChatHttpSection):
-        from harness.engines.chat_http import ChatHttpEngine
-
-        return ChatHttpEngine(
-            _chat_settings(section, section.max_in_flight, section.max_tokens_field),
-            key_of(name, section),
-            place.log,
-            subject=place.subject,
-        )
+        return chat_engine(section, key_of(name, section), place)
     if isinstance(section, TorchLocalSection):
         from harness.engines.torch_local import TorchLocal
 
@@ -95,6 +89,20 @@ def build_engine(name: str, section: EngineSection, place: EnginePlace) -> Engin
     if isinstance(section, VllmOfflineSection):
         return _vllm_offline(section, place)
     raise _not_built(name, section)
+
+
+def chat_engine(
+    section: ChatHttpSection, key: str | None, place: EnginePlace
+) -> ChatHttpEngine:
+    """Build the engine of a chat endpoint; what was recorded is read without a key."""
+    from harness.engines.chat_http import ChatHttpEngine
+
+    return ChatHttpEngine(
+        _chat_settings(section, section.max_in_flight, section.max_tokens_field),
+        key,
+        place.log,
+        subject=place.subject,
+    )
 
 
 def build_embedder(name: str, section: EngineSection, place: EnginePlace) -> Embedder:

@@ -28,6 +28,7 @@ from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateLog
 from harness.evidence.generation_log import GENERATION_LOG, GenerationLog
 from harness.predict.collect import Watch, build_parties, collect_all
+from harness.predict.exchanges import unbacked_rows
 from harness.predict.folder import (
     CONFIG_FILE,
     DECLARATION_FILE,
@@ -207,7 +208,9 @@ def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
         differences += _changed_artifacts(record, stored)
         words = f"other values of {', '.join(members)}"
         differences.append(_difference(folder.record.name, "the record", words))
-    return WorkedOut(record, tuple(differences))
+    # Only logs that are those of the record are asked to agree with each other.
+    found_apart = differences or unbacked_rows(plan, folder, questions)
+    return WorkedOut(record, tuple(found_apart))
 
 
 def _changed_artifacts(
