@@ -277,3 +277,5 @@ class AppendLog(LogReader):
                 self.sync()
         finally:
             super().close()
+            if self._writable:
+                self._forget()

@@ -160,3 +160,8 @@ class LogReader:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _forget(self) -> None:
+        """Give the memory of the index back, whoever still holds the closed log."""
+        self.index = KeyIndex()
+        self._offsets = array("Q")
