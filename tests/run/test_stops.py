@@ -147,9 +147,7 @@ def test_run_killed_before_its_manifest_goes_on_with_an_endpoint_that_is_back(
     down = True
     control = CountingControl(
         benchmark,
-        lambda n: (
-            Reply(fault="close_before_response") if down and n % 7 == 0 else None
-        ),
+        lambda n: Reply(fault="close_before_response") if down and n % 7 == 0 else None,
     )
     with control.served() as server:
         config = bench.config("gold", base_url=server.url, limits=QUICK)
