@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Final, NoReturn
 
 from harness.causes import EXIT_INTERRUPTED, EXIT_SETUP, EXIT_USAGE, exit_status
+from harness.cli.memory import give_memory_back
 from harness.cli.streams import discard, steady_streams
 from harness.errors import FairtrialError
 
@@ -104,8 +105,7 @@ def _end_like_interrupt() -> None:
 def console() -> NoReturn:
     """Entry point of the `fairtrial` command."""
     steady_streams()
-    # Arrow's own allocator keeps 20 MB and more for the few that a run gives it.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    give_memory_back()
     _leave(main())
 
 
