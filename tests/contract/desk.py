@@ -252,7 +252,7 @@ class Ran:
         return self._read[ticket][0].episode
 
     def attempts(self, ticket):
-        return self._read[ticket][0].attempts
+        return self._read[ticket][2]
 
     def row(self, ticket):
         """The line of the task table for a ticket."""
@@ -269,7 +269,7 @@ class Ran:
 
 
 async def read_run(folder):
-    """Return recorded episode and score of the first candidate by ticket."""
+    """Return recorded episode, score and attempts of the first candidate by ticket."""
     read = {}
     with RunEvidence(folder) as evidence:
         config, header = evidence.config, evidence.plan.header
@@ -285,7 +285,9 @@ async def read_run(folder):
                 scoring_policy_hash=config.scoring_policy_hash,
                 plan_identity=header.plan_identity,
             )
-            read[ticket_of(task.spec.script.seed_messages)] = (recorded, score)
+            attempts = [each for turn in recorded.attempts_by_turn for each in turn]
+            ticket = ticket_of(task.spec.script.seed_messages)
+            read[ticket] = (recorded, score, attempts)
     return read
 
 
