@@ -37,12 +37,6 @@ def is_running(pid: int) -> bool:
     return state is not None and state[0] not in b"ZX"
 
 
-def session_of(pid: int) -> int | None:
-    """Return the session id of a process, None if it does not exist."""
-    state = _state(pid)
-    return None if state is None else int(state[3])
-
-
 class DoomedTree:
     """One process tree on its way out. Not to be shared between event loops.
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.canonical import Json
-from harness.engines.protocol import Decoding, Engine, Refusal
-from harness.errors import EngineError, Violation
+from harness.engines.protocol import Decoding, Refusal
 
 CHAT_HTTP: Final = "chat_http"
 TORCH_LOCAL: Final = "torch_local"
@@ -131,32 +130,6 @@ def refusals_of(engine: str, decoding: Decoding) -> tuple[Refusal, ...]:
         )
         for rule in RULES
         if engine in rule.engines and not rule.holds(decoding)
-    )
-
-
-def require_applicable(engines: dict[str, Engine], decoding: Decoding) -> None:
-    """Refuse the decoding where any of the engines, by name, cannot apply it all.
-
-    Raises EngineError (`eval_engine_setting_unsupported`) with every refusal.
-    """
-    violations = tuple(
-        as_violation(name, refusal)
-        for name, engine in engines.items()
-        for refusal in engine.refusals(decoding)
-    )
-    if violations:
-        raise EngineError.from_violations(violations)
-
-
-def as_violation(name: str, refusal: Refusal) -> Violation:
-    """Say one refusal of the engine that the config calls `name`."""
-    return Violation(
-        "eval_engine_setting_unsupported",
-        f"engines.{name}",
-        f"{refusal.engine} cannot apply the decoding setting {refusal.setting}",
-        refusal.reason,
-        f"{refusal.setting}={refusal.requested!r}",
-        "change decoding, or choose an engine that applies it",
     )
 
 

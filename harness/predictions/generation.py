@@ -21,7 +21,6 @@ from harness.predictions.digests import require_sha256
 from harness.predictions.json_lines import line_bytes, read_rows
 
 MANIFEST_VERSION: Final = "barun-sft-example-v1"
-FAILURE_CODES: Final = ("context_overflow", "oom")
 _MANIFEST_FIELDS: Final = frozenset({"schema_version", "id", "prompt", "target"})
 
 

@@ -52,11 +52,6 @@ def check_request(entry: Entry) -> None:
         raise entry.refusal("the request and its head name different turns")
 
 
-def request_task(entry: Entry) -> str:
-    """Return the task that a request record belongs to."""
-    return str(entry.member("request")["task_id"])
-
-
 def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
     """Hash the raw response of an attempt again."""
     if attempt.raw_response is None:

@@ -8,25 +8,12 @@ import pytest
 
 from harness.engines.chat_http import ChatHttpEngine
 from harness.engines.chat_request import ChatSettings, row_request
-from harness.engines.protocol import Decoding, PromptRow
+from harness.engines.protocol import PromptRow
 from harness.errors import CandidateError
 from harness.evidence.candidate_log import CandidateLog
+from tests.engines.greedy import GREEDY
 from tests.servers import Reply, ScriptedServer, completion, json_reply
 
-DECODING = Decoding(
-    max_tokens=8,
-    temperature=0.0,
-    top_p=1.0,
-    top_k=None,
-    stop=(),
-    seed=None,
-    greedy=True,
-    num_beams=1,
-    presence_penalty=0.0,
-    frequency_penalty=0.0,
-    repetition_penalty=1.0,
-    no_repeat_ngram_size=0,
-)
 ROWS = [
     PromptRow(f"r{n}", ({"role": "user", "content": f"say {n}"},)) for n in range(5)
 ]
@@ -65,7 +52,7 @@ def generated(chat, log, rows=ROWS, *, subject=0):
     async def work():
         async with ChatHttpEngine(chat, None, log, subject=subject) as engine:
             await engine.generate(
-                rows, DECODING, lambda each: found.update({each.row_id: each})
+                rows, GREEDY, lambda each: found.update({each.row_id: each})
             )
 
     anyio.run(work)
@@ -218,8 +205,8 @@ def measured(server, log, *, answered, key=None):
     async def measure(chat):
         async with ChatHttpEngine(chat, key, log) as engine:
             if answered:
-                await engine.generate(ROWS, DECODING, lambda _: None)
-            return await engine.measure(ROWS, DECODING)
+                await engine.generate(ROWS, GREEDY, lambda _: None)
+            return await engine.measure(ROWS, GREEDY)
 
     found = anyio.run(measure, settings(server.url))
     return {each.name: each for each in found}

@@ -6,31 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.causes import exit_status
-from harness.engines.decoding_rules import (
-    ENGINE_KINDS,
-    RULES,
-    refusals_of,
-    require_applicable,
-)
+from harness.engines.decoding_rules import ENGINE_KINDS, RULES, refusals_of
 from harness.engines.protocol import Decoding
-from harness.errors import EngineError
+from tests.engines.greedy import GREEDY
 
 ROOT = Path(__file__).parent.parent.parent
-GREEDY = Decoding(
-    max_tokens=8,
-    temperature=0.0,
-    top_p=1.0,
-    top_k=None,
-    stop=(),
-    seed=None,
-    greedy=True,
-    num_beams=1,
-    presence_penalty=0.0,
-    frequency_penalty=0.0,
-    repetition_penalty=1.0,
-    no_repeat_ngram_size=0,
-)
 EVERYTHING = Decoding(
     max_tokens=8,
     temperature=0.7,
@@ -45,16 +25,6 @@ EVERYTHING = Decoding(
     repetition_penalty=1.1,
     no_repeat_ngram_size=3,
 )
-
-
-class Named:
-    """As much of an engine as a refusal needs."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-    def refusals(self, decoding):
-        return refusals_of(self.kind, decoding)
 
 
 def _settings(engine, decoding):
@@ -110,25 +80,6 @@ def test_a_refusal_names_engine_setting_value_and_reason():
         "only the end tokens of the checkpoint end a text; no stop text is matched; "
         "only [] is applied"
     )
-
-
-def test_all_engines_of_a_run_refuse_in_one_error():
-    engines = {"main": Named("chat_http"), "local": Named("torch_local")}
-
-    with pytest.raises(EngineError) as caught:
-        require_applicable(engines, replace(GREEDY, top_k=5, num_beams=2))
-
-    assert [(v.where, v.actual) for v in caught.value.violations] == [
-        ("engines.main", "top_k=5"),
-        ("engines.main", "num_beams=2"),
-        ("engines.local", "top_k=5"),
-        ("engines.local", "num_beams=2"),
-    ]
-    assert exit_status(caught.value.code) == 2
-
-
-def test_engines_that_apply_everything_are_let_through():
-    require_applicable({"main": Named("vllm_server")}, replace(GREEDY, top_k=5))
 
 
 def test_rules_are_about_settings_and_engines_that_exist():

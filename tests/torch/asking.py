@@ -4,24 +4,12 @@ from dataclasses import replace
 
 import anyio
 
-from harness.engines.protocol import Decoding, PromptRow
+from harness.engines.protocol import PromptRow
 from harness.engines.torch_checkpoint import TorchSettings
 from harness.engines.torch_local import TorchLocal
+from tests.engines.greedy import GREEDY as ANY_ENGINE
 
-GREEDY = Decoding(
-    max_tokens=24,
-    temperature=0.0,
-    top_p=1.0,
-    top_k=None,
-    stop=(),
-    seed=None,
-    greedy=True,
-    num_beams=1,
-    presence_penalty=0.0,
-    frequency_penalty=0.0,
-    repetition_penalty=1.0,
-    no_repeat_ngram_size=0,
-)
+GREEDY = replace(ANY_ENGINE, max_tokens=24)
 QUESTIONS = ("What?", "Set an alarm. " * 9, "Paris", "What is the weather?", "{}")
 
 
