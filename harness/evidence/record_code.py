@@ -182,15 +182,11 @@ class _CodeWriter:
         return f"list({value})" if plain == item else f"[{plain} for {item} in {value}]"
 
     def _text_object(self, hints: dict[str, Any], reading: str) -> list[str]:
-        members = []
-        for at, name in enumerate(sorted(hints)):
-            start = f"{',' if at else '{'}{quoted(name)}:"
-            members.append(
-                f"{start!r}, {self._text(hints[name], f'r.{name}', reading)}"
-            )
-        if not members:
-            return ["return '{}'"]
-        return [f"return ''.join(({', '.join(members)}, '}}'))"]
+        members = [
+            f"{quoted(name)}:{{{self._text(hints[name], f'r.{name}', reading)}}}"
+            for name in sorted(hints)
+        ]
+        return [f"return f'''{{{{{','.join(members)}}}}}'''"]
 
     def _text(self, hint: Any, value: str, reading: str) -> str:
         """Return what writes a value as canonical JSON."""
@@ -210,11 +206,21 @@ class _CodeWriter:
         if is_record(hint):
             text = self._named(getattr(code_of(hint), f"{reading}_text"))
             return f"{text}({value})"
+        if hint is Any:
+            return f"(quote({value}) if {value}.__class__ is str else encode({value}))"
         if typing.get_origin(hint) is not tuple:
             return f"encode({value})"
-        item = f"{value}_".replace("r.", "")
-        text = self._text(typing.get_args(hint)[0], item, reading)
-        return f"('[' + ','.join([{text} for {item} in {value}]) + ']')"
+        text = self._item_text(typing.get_args(hint)[0], reading)
+        return f"""('[' + ','.join(map({text}, {value})) + ']' if {value} else '[]')"""
+
+    def _item_text(self, hint: Any, reading: str) -> str:
+        """Return the name of what writes one value."""
+        if hint is str:
+            return "quote"
+        if is_record(hint):
+            return self._named(getattr(code_of(hint), f"{reading}_text"))
+        text = self._text(hint, "v", reading)
+        return self._named(self._function("v", [f"return {text}"]))
 
 
 def _fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
