@@ -280,17 +280,16 @@ def _classify_success(body: bytes, echo_reasoning: bool) -> Classification:
         return _broken_envelope("the choice is no object")
     # The body is UTF-8, so only an escape can stand for something that is no Unicode.
     escaped = b"\\u" in body
-    found = _classify_choice(choices[0], echo_reasoning, escaped)
     usage = envelope.get("usage")
     if not isinstance(usage, dict) or (escaped and not is_unicode(usage)):
         usage = None
-    return replace(
-        found,
-        response_id=_plain_text(envelope.get("id")),
-        served_model=_plain_text(envelope.get("model")),
-        system_fingerprint=_plain_text(envelope.get("system_fingerprint")),
-        usage=usage,
-    )
+    told: dict[str, Any] = {
+        "response_id": _plain_text(envelope.get("id")),
+        "served_model": _plain_text(envelope.get("model")),
+        "system_fingerprint": _plain_text(envelope.get("system_fingerprint")),
+        "usage": usage,
+    }
+    return _classify_choice(choices[0], told, echo_reasoning, escaped)
 
 
 def _by_error_in_success(value: Json, retryable_detail: str) -> Classification:
@@ -317,14 +316,19 @@ def _status_code(code: Json) -> int | None:
 
 
 def _classify_choice(
-    choice: dict[str, Json], echo_reasoning: bool, escaped: bool
+    choice: dict[str, Json], told: dict[str, Any], echo_reasoning: bool, escaped: bool
 ) -> Classification:
+    """Classify the one choice; `told` is what the envelope says beside it."""
     if choice.get("error") is not None:
-        return _by_error_in_success(choice["error"], "generation_aborted")
+        found = _by_error_in_success(choice["error"], "generation_aborted")
+        return replace(found, **told)
     reason = choice.get("finish_reason")
     if reason is None or (isinstance(reason, str) and reason in _ABORTED):
         return Classification(
-            "transport_retryable", "generation_aborted", f"finish_reason {reason}"
+            "transport_retryable",
+            "generation_aborted",
+            f"finish_reason {reason}",
+            **told,
         )
     if not isinstance(reason, str) or reason not in _KNOWN_REASONS:
         return Classification(
@@ -332,13 +336,16 @@ def _classify_choice(
             "unknown_finish_reason",
             f"finish_reason {ascii(reason)[:200]}",
             finish_reason=_plain_text(reason),
+            **told,
         )
     content = choice.get("message")
     if not isinstance(content, dict):
-        return _broken_envelope("the message is no object")
+        return replace(_broken_envelope("the message is no object"), **told)
     message = decode_message(content, echo_reasoning=echo_reasoning, escaped=escaped)
     wire_class, detail = _by_finish_reason(reason, message.defect)
-    return Classification(wire_class, detail, message=message, finish_reason=reason)
+    return Classification(
+        wire_class, detail, message=message, finish_reason=reason, **told
+    )
 
 
 def _by_finish_reason(reason: str, defect: str | None) -> tuple[WireClass, str | None]:
