@@ -99,7 +99,10 @@ def make_run(folder: Path, episodes: int) -> Path:
     from harness.evidence.plan_file import PlanFile
     from harness.report.html import render_html
     from harness.run.authorize import pass_gates, write_authorized
-    from harness.run.publish import publish_run
+    from harness.run.publish import CollectedRun, publish_run, task_table
+    from harness.run.recorded import LiveEvidence
+    from harness.run.score import score_run
+    from harness.run.settings import RunSettings
 
     started = datetime.now(UTC)
     trials = max(1, episodes // TASKS)
@@ -108,14 +111,20 @@ def make_run(folder: Path, episodes: int) -> Path:
     run = RunFolder(config.paths.output_dir)
     run.create()
     write_authorized(run, config, pass_gates(config, run), now=started)
+    settings = RunSettings.from_resolved(config.resolved_document())
     with (
         CandidateLog.open(run.file("candidate_io_cache"), writable=True) as log,
         PlanFile.open(run.file("eval_plan")) as plan,
+        task_table(run, wanted=True) as take_row,
     ):
         hold_all(config, plan, log)
+        evidence = LiveEvidence(settings, plan, log, None)
+        scored = score_run(evidence, take_row)
+        collected = CollectedRun(plan.header, scored, evidence.files(), {})
     publish_run(
         run,
-        containment={},
+        collected,
+        max_stop_share=settings.max_stop_share,
         started=started,
         render_page=lambda report: render_html(report, "run"),
     )

@@ -63,6 +63,9 @@ class Collector:
     watch: Callable[[Progress], None]
     stops_before: int
     """Non-candidate stops of earlier candidates: the limit is the run's."""
+    note_recorded: Callable[[int], None]
+    """Is told of each episode, by its place among this candidate's, once it is
+    recorded."""
     done: int = 0
     stops: int = 0
     failure: FairtrialError | None = None
@@ -70,7 +73,7 @@ class Collector:
 
     async def collect(self, tasks: Iterator[ScorableTask]) -> None:
         """Hold every conversation; raise what stopped the run, if something did."""
-        work = (
+        work = enumerate(
             (task, trial) for task in tasks for trial in range(self.config.eval.trials)
         )
         with self._scope:
@@ -80,11 +83,14 @@ class Collector:
         if self.failure is not None:
             raise self.failure
 
-    async def _work_off(self, work: Iterator[tuple[ScorableTask, int]]) -> None:
-        for task, trial in work:
+    async def _work_off(
+        self, work: Iterator[tuple[int, tuple[ScorableTask, int]]]
+    ) -> None:
+        for place, (task, trial) in work:
             try:
                 self.check_source()
                 episode = await self._episode(task, trial)
+                self.note_recorded(place)
                 self._count(episode)
             except FairtrialError as error:
                 self.failure = self.failure or error

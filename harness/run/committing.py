@@ -1,8 +1,9 @@
-"""Work whose records are synced while it goes on."""
+"""Work that something else accompanies: records are synced while it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import anyio
 
@@ -10,22 +11,29 @@ from harness.errors import FairtrialError, first_own
 from harness.evidence.commit import Committer
 from harness.evidence.log import AppendLog
 
+Work = Callable[[], Coroutine[Any, Any, None]]
 
-async def while_committed(
-    logs: Sequence[AppendLog], work: Callable[[], Awaitable[None]]
-) -> None:
-    """Do the work while the logs are synced; raise what stopped it."""
+
+async def while_committed(logs: Sequence[AppendLog], work: Work) -> None:
+    """Do the work while the logs are synced; raise what stopped it.
+
+    A sync that failed ends the work.
+    """
+    await accompanied(Committer(logs).run, work)
+
+
+async def accompanied(companion: Work, work: Work) -> None:
+    """Do the work and end its companion after it; raise what stopped either."""
     failure: FairtrialError | None = None
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(Committer(logs).run)
+            group.start_soon(companion)
             try:
                 await work()
             except FairtrialError as error:
                 failure = error
             group.cancel_scope.cancel()
     except BaseExceptionGroup as failures:
-        # A sync that failed ends the run from inside the group.
         raise first_own(failures) from None
     if failure is not None:
         raise failure

@@ -24,7 +24,7 @@ from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config import EvalConfig
 from harness.errors import ArtifactError, OracleError
-from harness.evidence.candidate_log import CandidateLog
+from harness.evidence.candidate_log import CandidateLog, check_bodies
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
@@ -38,11 +38,19 @@ from harness.run.authorize import (
     write_authorized,
 )
 from harness.run.collect import Collector, Progress
-from harness.run.committing import while_committed
+from harness.run.committing import accompanied, while_committed
 from harness.run.credentials import api_keys
-from harness.run.publish import publish_run
+from harness.run.live_scoring import LiveScoring
+from harness.run.publish import (
+    CollectedRun,
+    discard_unfinished,
+    publish_run,
+    task_table,
+)
+from harness.run.recorded import LiveEvidence
 from harness.run.replay import Replayed, replay_run
 from harness.run.resuming import ResumingCandidate
+from harness.run.settings import RunSettings
 from harness.scoring.aggregate import STOPS_OVER_CAP
 from harness.scoring.reading import ScorableTask
 
@@ -77,10 +85,15 @@ def evaluate(
     with folder.lock(started_at=started.isoformat()):
         authorized = pass_gates(config, folder)
         write_authorized(folder, config, authorized, now=started)
-        applied = anyio.run(_collect_all, config, folder, authorized, keys, watch)
+        discard_unfinished(folder)
+        collected = anyio.run(_collect_all, config, folder, authorized, keys, watch)
         authorized.source.assert_unchanged()
         report = publish_run(
-            folder, containment=applied, started=started, render_page=render_page
+            folder,
+            collected,
+            max_stop_share=config.publication.max_stop_share,
+            started=started,
+            render_page=render_page,
         )
     return FinishedRun(report, replayed=False)
 
@@ -103,11 +116,13 @@ async def _collect_all(
     authorized: Authorized,
     keys: Mapping[str, str | None],
     watch: Watch,
-) -> dict[str, Json]:
-    """Collect every candidate's evidence; return containment as applied."""
+) -> CollectedRun:
+    """Collect every candidate's evidence, and score it meanwhile."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(
-            CandidateLog.open(folder.file("candidate_io_cache"), writable=True)
+            CandidateLog.open(
+                folder.file("candidate_io_cache"), writable=True, visit=check_bodies
+            )
         )
         episodes, host = await _oracle(config, folder, authorized, stack)
         plan = stack.enter_context(PlanFile.open(folder.file("eval_plan")))
@@ -115,12 +130,28 @@ async def _collect_all(
         source = authorized.source
         source.assert_unchanged()
         assert_plan_unchanged(authorized.plan, config, source)
-        check = source.assert_stat_unchanged
-        work = _Work(config, plan, log, episodes, host, keys, check, watch)
-        await while_committed(logs, partial(_candidates, work))
-        if host is not None and source.pack is not None:
-            await _confirm(host, source.pack)
-        return {} if host is None else host.applied
+        settings = RunSettings.from_resolved(config.resolved_document())
+        evidence = LiveEvidence(settings, plan, log, episodes)
+        with task_table(folder, wanted=settings.write_task_results) as take_row:
+            scoring = LiveScoring(evidence, take_row)
+            work = _Work(
+                config,
+                plan,
+                log,
+                episodes,
+                host,
+                keys,
+                source.assert_stat_unchanged,
+                watch,
+                scoring.recorded.add,
+            )
+            collecting = partial(while_committed, logs, partial(_candidates, work))
+            await accompanied(scoring.run, collecting)
+            if host is not None and source.pack is not None:
+                await _confirm(host, source.pack)
+            scored = scoring.result()
+        applied = {} if host is None else host.applied
+        return CollectedRun(plan.header, scored, evidence.files(), applied)
 
 
 async def _oracle(
@@ -181,19 +212,23 @@ class _Work:
     keys: Mapping[str, str | None]
     check_source: Callable[[], None]
     watch: Watch
+    note_recorded: Callable[[int], None]
+    """Is told of each episode, by its place in the plan, once it is recorded."""
 
 
 async def _candidates(work: _Work) -> None:
     """Ask one candidate after the other; raise what stops the run."""
-    stops = 0
+    stops = done = 0
     for planned in work.plan.header.candidates:
-        endpoint = Endpoint(**work.config.endpoint(planned.alias))
-        stops += await _one_candidate(work, planned, endpoint, stops)
+        collector = await _one_candidate(work, planned, stops, done)
+        stops += collector.stops
+        done += collector.done
 
 
 async def _one_candidate(
-    work: _Work, planned: PlannedCandidate, endpoint: Endpoint, stops_before: int
-) -> int:
+    work: _Work, planned: PlannedCandidate, stops_before: int, done_before: int
+) -> Collector:
+    endpoint = Endpoint(**work.config.endpoint(planned.alias))
     limits = work.config.limits
     live = ChatHttpCandidate(
         endpoint,
@@ -215,10 +250,11 @@ async def _one_candidate(
             check_source=work.check_source,
             watch=work.watch,
             stops_before=stops_before,
+            note_recorded=lambda place: work.note_recorded(done_before + place),
         )
         tasks = map(ScorableTask.of, work.plan.tasks_for(planned))
         await collector.collect(tasks)
-    return collector.stops
+    return collector
 
 
 def dry_run(config: EvalConfig) -> dict[str, Any]:

@@ -218,6 +218,22 @@ class Evidence:
         return map(ScorableTask.of, self.plan.tasks_for(planned))
 
 
+class LiveEvidence(Evidence):
+    """The evidence of a run that is under way, read from the logs that it writes."""
+
+    def __init__(
+        self,
+        config: RunSettings,
+        plan: PlanFile,
+        candidate_log: CandidateLog,
+        episode_log: EpisodeLog | None,
+    ) -> None:
+        self.config = config
+        self.plan = plan
+        self.candidate_log = candidate_log
+        self.episode_log = episode_log
+
+
 class RunEvidence(Evidence):
     """The evidence in a run folder, opened for reading."""
 

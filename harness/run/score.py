@@ -82,25 +82,35 @@ def score_run(evidence: Evidence, take_row: TakeRow) -> tuple[ScoredCandidate, .
     Raises EvidenceError for evidence that is not there or contradicts itself, and
     ScoringError where it does not fit its task, plan or policy.
     """
-    return tuple(
-        [
-            _score_candidate(evidence, planned, take_row)
-            for planned in evidence.plan.header.candidates
-        ]
-    )
+    scored: list[ScoredCandidate] = []
+    for _ in scoring_steps(evidence, take_row, scored.append):
+        continue
+    return tuple(scored)
 
 
-def _score_candidate(
-    evidence: Evidence, planned: PlannedCandidate, take_row: TakeRow
-) -> ScoredCandidate:
-    endpoint = Endpoint(**evidence.config.endpoint(planned.alias))
-    tally = CandidateTally(evidence, planned)
-    for task in evidence.tasks_of(planned):
-        for trial in range(evidence.plan.header.trials):
-            scored = score_recorded(evidence, endpoint, task, trial)
-            tally.add(scored)
-            take_row(scored.row)
-    return tally.result()
+def scoring_steps(
+    evidence: Evidence,
+    take_row: TakeRow,
+    take_candidate: Callable[[ScoredCandidate], None],
+) -> Iterator[int | None]:
+    """Score a run step by step, for a reader that has other things to do as well.
+
+    Each step yields the place in the plan, over all candidates, of the episode that
+    the next step reads; None where that reads none. Raises as `score_run` does.
+    """
+    yield from _gather_decoys(evidence)
+    place = 0
+    for planned in evidence.plan.header.candidates:
+        endpoint = Endpoint(**evidence.config.endpoint(planned.alias))
+        tally = CandidateTally(evidence, planned)
+        for task in evidence.tasks_of(planned):
+            for trial in range(evidence.plan.header.trials):
+                yield place
+                place += 1
+                scored = score_recorded(evidence, endpoint, task, trial)
+                tally.add(scored)
+                take_row(scored.row)
+        take_candidate(tally.result())
 
 
 def score_recorded(
@@ -173,13 +183,24 @@ class CandidateTally:
 
 
 def _decoys(evidence: Evidence) -> DecoyPool:
+    for _ in _gather_decoys(evidence):
+        continue
     if evidence.decoys is None:
-        evidence.decoys = DecoyPool()
-        for task_id in evidence.plan.header.task_ids:
-            # A task that cannot be read is refused where it is scored.
-            with suppress(FairtrialError), readable(f"task {task_id}"):
-                evidence.decoys.add(evidence.plan.task(task_id))
+        raise AssertionError("they were gathered")
     return evidence.decoys
+
+
+def _gather_decoys(evidence: Evidence) -> Iterator[None]:
+    """Look through the plan for decoys, a task a step, unless that was done."""
+    if evidence.decoys is not None:
+        return
+    decoys = DecoyPool()
+    for task_id in evidence.plan.header.task_ids:
+        # A task that cannot be read is refused where it is scored.
+        with suppress(FairtrialError), readable(f"task {task_id}"):
+            decoys.add(evidence.plan.task(task_id))
+        yield
+    evidence.decoys = decoys
 
 
 @contextmanager
