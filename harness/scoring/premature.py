@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from harness.conversation.task import TaskSpec
 from harness.evidence.episode import Episode, ObservedTurn
@@ -42,8 +42,7 @@ class Sighting(Record):
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(NamedTuple):
     """One withheld value over one episode, with its decoys."""
 
     kind: Kind
@@ -172,8 +171,7 @@ def watch(watchlist: Watchlist, episode: Episode) -> tuple[Watched, ...]:
     return tuple(each for each in (*values, *claims) if each is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
+class _Output(NamedTuple):
     """What a candidate wrote in one turn."""
 
     turn: ObservedTurn

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from harness.canonical import canonical_json
 from harness.conversation.task import TaskSpec
@@ -19,7 +20,7 @@ from harness.scoring.withheld import (
     DecoyPool,
     Kind,
     WithheldValue,
-    result_of,
+    recorded_scalars,
     scalars,
     withheld_values,
     written,
@@ -79,11 +80,13 @@ def live_results(episode: Episode) -> LiveResults:
 def _values(
     spec: TaskSpec, live: LiveResults, pool: DecoyPool
 ) -> tuple[WatchedValue, ...]:
-    withheld = withheld_values(spec)
+    recorded = recorded_scalars(spec)
+    withheld = withheld_values(spec, recorded)
     if not withheld:
         return ()
-    known = _known(spec, live)
-    shown = "\n".join((known[-1], _rest_of(spec, withheld)))
+    results = [[written(value) for _, value in result] for result in recorded]
+    known = _known(spec, live, results)
+    shown = "\n".join((known[-1], _rest_of(spec, withheld, results)))
     return tuple(
         WatchedValue(
             value.kind,
@@ -103,12 +106,16 @@ def _first_with(known: Sequence[str], text: str) -> int:
     return len(known)
 
 
-def _known(spec: TaskSpec, live: LiveResults) -> list[str]:
+def _known(
+    spec: TaskSpec, live: LiveResults, results: Sequence[Sequence[str]]
+) -> list[str]:
     """Return, for each scripted turn, all that is told before it or stated by it.
 
-    Case is folded, part by part: the tools alone are longer than all the rest.
+    `results` are the texts of the gold results. Case is folded, part by part: the tools
+    alone are longer than all the rest.
     """
     told = _opening(spec)
+    results_left = iter(results)
     known = []
     said: list[str] = []
     for turn in spec.script.turns:
@@ -118,9 +125,8 @@ def _known(spec: TaskSpec, live: LiveResults) -> list[str]:
         told = "\n".join((told, *map(str.casefold, said)))
         known.append(told)
         said = [turn.releases_user_message or ""]
-        for call in turn.calls:
-            result = result_of(call.recorded_result)
-            said += (written(value) for _, value in scalars(result))
+        for _ in turn.calls:
+            said += next(results_left)
         said += live.get(turn.turn_index, ())
     return known
 
@@ -137,17 +143,16 @@ def _words_of(tools: str) -> str:
     return "\n".join((tools, *words)).casefold()
 
 
-def _rest_of(spec: TaskSpec, withheld: Sequence[WithheldValue]) -> str:
+def _rest_of(
+    spec: TaskSpec,
+    withheld: Sequence[WithheldValue],
+    results: Sequence[Sequence[str]],
+) -> str:
     """Return what the script says after the last turn that was known."""
     turns = spec.script.turns
     messages = [turn.releases_user_message or "" for turn in turns]
-    results = [
-        written(value)
-        for call in spec.script.gold_calls
-        for _, value in scalars(result_of(call.recorded_result))
-    ]
     texts = [value.text for value in withheld]
-    return "\n".join((*messages, *results, *texts)).casefold()
+    return "\n".join((*messages, *chain(*results), *texts)).casefold()
 
 
 def _claims(spec: TaskSpec) -> tuple[WatchedClaim, ...]:

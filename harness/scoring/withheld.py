@@ -10,8 +10,9 @@ is no evidence, so booleans, null, short numbers and single plain words never co
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final, Literal
 
 from harness.canonical import Json, canonical_json
@@ -30,6 +31,8 @@ LARGEST_POOL: Final = 64
 MOST_DECOYS: Final = 8
 """Decoys that stand beside one withheld value."""
 
+Scalars = list[tuple[str, Json]]
+"""Scalars of a value with their paths."""
 Kind = Literal["slot", "correction", "result", "confirmation"]
 KINDS: Final[tuple[Kind, ...]] = ("slot", "correction", "result", "confirmation")
 
@@ -64,29 +67,48 @@ def written(value: Json) -> str:
     return value.strip() if isinstance(value, str) else canonical_json(value)
 
 
-def scalars(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Yield path and value of every scalar; list indexes are not told apart."""
+def scalars(value: Json) -> Scalars:
+    """Return path and value of every scalar; list indexes are not told apart."""
+    found: Scalars = []
+    _collect(value, "", found)
+    return found
+
+
+def _collect(value: Json, path: str, found: Scalars) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from scalars(inner, f"{path}.{key}" if path else key)
+            _collect(inner, f"{path}.{key}" if path else key, found)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from scalars(inner, f"{path}[]")
+            _collect(inner, f"{path}[]", found)
     else:
-        yield path, value
+        found.append((path, value))
 
 
-def withheld_values(spec: TaskSpec) -> tuple[WithheldValue, ...]:
-    """Return each countable value that the task may withhold, once."""
+def recorded_scalars(spec: TaskSpec) -> list[Scalars]:
+    """Return the scalars of each gold call's recorded result, in the calls' order."""
+    calls = spec.script.gold_calls
+    return [scalars(_result_of(call.recorded_result)) for call in calls]
+
+
+def withheld_values(
+    spec: TaskSpec, recorded: Sequence[Scalars]
+) -> tuple[WithheldValue, ...]:
+    """Return each countable value that the task may withhold, once.
+
+    `recorded` is what `recorded_scalars` gives for the task.
+    """
     found: dict[str, WithheldValue] = {}
-    for kind, source, value in _candidates(spec):
+    for kind, source, value in _candidates(spec, recorded):
         if countable(value):
             text = written(value)
             found.setdefault(text, WithheldValue(kind, source, text))
     return tuple(found.values())
 
 
-def _candidates(spec: TaskSpec) -> Iterator[tuple[Kind, str, Json]]:
+def _candidates(
+    spec: TaskSpec, recorded: Sequence[Scalars]
+) -> Iterator[tuple[Kind, str, Json]]:
     bindings = spec.slot_bindings or {}
     slots = bindings.get("slots", {})
     for name in bindings.get("withheld", ()):
@@ -96,8 +118,8 @@ def _candidates(spec: TaskSpec) -> Iterator[tuple[Kind, str, Json]]:
         for name, value in update.get("values", {}).items():
             yield "correction", f"slot {name}", value
     calls = spec.script.gold_calls
-    for call in calls:
-        for path, value in scalars(result_of(call.recorded_result)):
+    for call, result in zip(calls, recorded, strict=True):
+        for path, value in result:
             yield "result", f"result {call.call_index} {path}", value
     # An executable plan keeps no gold results; what its calls take from them it has.
     for each in spec.executable.dependencies if spec.executable else ():
@@ -106,7 +128,7 @@ def _candidates(spec: TaskSpec) -> Iterator[tuple[Kind, str, Json]]:
         yield "result", source, _at(consumer, each.argument_path)
 
 
-def result_of(recorded: str | None) -> Json:
+def _result_of(recorded: str | None) -> Json:
     """Return a recorded result as JSON; a text that is none stands for itself."""
     if recorded is None:
         return None
@@ -141,7 +163,7 @@ class DecoyPool:
 
     def add(self, spec: TaskSpec) -> None:
         """Keep one task's values, up to `LARGEST_POOL` of each source."""
-        for value in withheld_values(spec):
+        for value in withheld_values(spec, recorded_scalars(spec)):
             pool = self._values.setdefault((spec.template_id, value.source), {})
             if len(pool) < LARGEST_POOL:
                 pool[value.text] = None
@@ -157,6 +179,10 @@ class DecoyPool:
         pool = list(self._values.get((spec.template_id, value.source), ()))
         start = zlib.crc32(spec.task_id.encode()) % len(pool) if pool else 0
         texts = [written(each) for each in declared if countable(each)]
-        texts += pool[start:] + pool[:start]
-        unseen = (t for t in dict.fromkeys(texts) if t.casefold() not in shown)
-        return [text for _, text in zip(range(MOST_DECOYS), unseen, strict=False)]
+        found: dict[str, None] = {}
+        for text in chain(texts, islice(pool, start, None), islice(pool, start)):
+            if text.casefold() not in shown:
+                found[text] = None
+                if len(found) == MOST_DECOYS:
+                    break
+        return list(found)
