@@ -9,8 +9,8 @@ each of them came from, so no request can be built from an unaudited prompt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import takewhile
+from typing import Any, Final, Literal
 
 from harness.conversation.release import Release
 from harness.conversation.script import ConversationScript
@@ -20,19 +20,13 @@ from harness.evidence.episode import CandidateResponse
 Provenance = Literal[
     "seed", "candidate", "recorded_result", "live_result", "scripted_user"
 ]
-_MESSAGE_KEYS = {
-    "system": frozenset({"role", "content"}),
-    "user": frozenset({"role", "content"}),
-    "tool": frozenset({"role", "content", "tool_call_id"}),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    message: dict[str, Any]
-    provenance: Provenance
-    turn_index: int
-    """The turn that produced or released the message; -1 for the seed."""
+_SEED_KEYS: Final = frozenset({"role", "content"})
+_SEED_ROLES: Final = frozenset({"system", "user"})
+_ROLES_OF_OTHERS: Final = frozenset({"system", "user", "tool"})
+"""Roles in which a candidate does not speak."""
+_Entry = tuple[dict[str, Any], Provenance, int]
+"""A message, where it came from, and the turn that produced or released it; the turn
+is -1 for the seed."""
 
 
 class Prompt:
@@ -40,8 +34,8 @@ class Prompt:
 
     def __init__(self, script: ConversationScript) -> None:
         self._script = script
-        self._entries = [
-            _Entry(message, "seed", -1) for message in script.seed_messages
+        self._entries: list[_Entry] = [
+            (message, "seed", -1) for message in script.seed_messages
         ]
         self._responses: dict[int, CandidateResponse] = {}
         self._releases: dict[int, Release] = {}
@@ -51,7 +45,7 @@ class Prompt:
         if turn_index in self._responses or response.message is None:
             raise self._refusal(turn_index, "one usable response for each turn")
         self._responses[turn_index] = response
-        self._entries.append(_Entry(response.message, "candidate", turn_index))
+        self._entries.append((response.message, "candidate", turn_index))
 
     def add_release(self, release: Release) -> None:
         """Add the results and the user message that a turn has earned."""
@@ -59,16 +53,7 @@ class Prompt:
         if turn_index in self._releases or turn_index not in self._responses:
             raise self._refusal(turn_index, "one release after the turn's response")
         self._releases[turn_index] = release
-        for result in release.results:
-            message = {
-                "role": "tool",
-                "tool_call_id": result.tool_call_id,
-                "content": result.content,
-            }
-            self._entries.append(_Entry(message, release.provenance, turn_index))
-        if release.user_message is not None:
-            message = {"role": "user", "content": release.user_message}
-            self._entries.append(_Entry(message, "scripted_user", turn_index))
+        self._entries += _released(release)
 
     def audited_messages(self) -> list[dict[str, Any]]:
         """Return the messages to send, after proving each one's provenance.
@@ -76,67 +61,39 @@ class Prompt:
         Raises ConversationError `eval_conversation_answer_key_leak` for a message
         that nothing accounts for.
         """
-        position = self._audit_seed()
+        entries = self._entries
+        accounted: list[_Entry] = []
+        for message in self._script.seed_messages:
+            if message.keys() != _SEED_KEYS or message["role"] not in _SEED_ROLES:
+                raise self._leak(len(accounted))
+            accounted.append((message, "seed", -1))
         for turn_index in range(len(self._responses)):
-            position = self._audit_turn(turn_index, position)
-        if position != len(self._entries):
-            raise self._leak(position)
-        if self._entries[-1].provenance == "candidate":
+            self._account_turn(turn_index, accounted)
+        if entries != accounted:
+            pairs = zip(entries, accounted, strict=False)
+            same = takewhile(lambda pair: pair[0] == pair[1], pairs)
+            raise self._leak(sum(1 for _ in same))
+        if entries[-1][1] == "candidate":
             raise self._refusal(len(self._responses), "something to answer")
-        return [entry.message for entry in self._entries]
+        return [message for message, _, _ in entries]
 
-    def _audit_seed(self) -> int:
-        seed = self._script.seed_messages
-        for position, message in enumerate(seed):
-            self._audit_entry(position, message, "seed", -1)
-        return len(seed)
-
-    def _audit_turn(self, turn_index: int, position: int) -> int:
+    def _account_turn(self, turn_index: int, accounted: list[_Entry]) -> None:
+        """Add what the evidence of one turn and its script account for."""
         response = self._responses[turn_index]
-        turn = self._script.turns[turn_index]
-        self._audit_entry(position, response.message, "candidate", turn_index)
-        position += 1
+        message = response.message
+        if message is None or message.get("role") in _ROLES_OF_OTHERS:
+            raise self._leak(len(accounted))
+        accounted.append((message, "candidate", turn_index))
         release = self._releases.get(turn_index)
         if release is None:
-            return position
+            return
         own_ids = [call.id for call in response.tool_calls]
-        if [result.tool_call_id for result in release.results] != own_ids:
-            raise self._leak(position)
-        for result in release.results:
-            message = {
-                "role": "tool",
-                "tool_call_id": result.tool_call_id,
-                "content": result.content,
-            }
-            self._audit_entry(position, message, release.provenance, turn_index)
-            position += 1
-        if release.user_message != turn.releases_user_message:
-            raise self._leak(position)
-        if release.user_message is not None:
-            message = {"role": "user", "content": release.user_message}
-            self._audit_entry(position, message, "scripted_user", turn_index)
-            position += 1
-        return position
-
-    def _audit_entry(
-        self,
-        position: int,
-        message: dict[str, Any] | None,
-        provenance: Provenance,
-        turn_index: int,
-    ) -> None:
-        if position >= len(self._entries):
-            raise self._leak(position)
-        entry = self._entries[position]
-        keys = _MESSAGE_KEYS.get(entry.message.get("role", ""))
         if (
-            entry.message != message
-            or entry.provenance != provenance
-            or entry.turn_index != turn_index
-            or (keys is not None and entry.message.keys() != keys)
-            or (provenance == "candidate") != (keys is None)
+            release.user_message != self._script.turns[turn_index].releases_user_message
+            or [result.tool_call_id for result in release.results] != own_ids
         ):
-            raise self._leak(position)
+            raise self._leak(len(accounted))
+        accounted += _released(release)
 
     def _refusal(self, turn_index: int, expected: str) -> ConversationError:
         return ConversationError(
@@ -155,3 +112,20 @@ class Prompt:
             expected="seed, candidate turns, earned results and scripted users only",
             recovery="report this: nothing was sent",
         )
+
+
+def _released(release: Release) -> list[_Entry]:
+    """Return the messages that a release stands for."""
+    provenance, turn_index = release.provenance, release.turn_index
+    entries: list[_Entry] = []
+    for result in release.results:
+        message = {
+            "role": "tool",
+            "tool_call_id": result.tool_call_id,
+            "content": result.content,
+        }
+        entries.append((message, provenance, turn_index))
+    if release.user_message is not None:
+        message = {"role": "user", "content": release.user_message}
+        entries.append((message, "scripted_user", turn_index))
+    return entries

@@ -149,6 +149,19 @@ def test_message_slipped_past_the_doors_is_found_by_the_audit() -> None:
     assert caught.value.code == "eval_conversation_answer_key_leak"
 
 
+@pytest.mark.parametrize("position", [3, 4], ids=["result", "scripted user"])
+def test_message_changed_after_its_release_is_found_by_the_audit(
+    position: int,
+) -> None:
+    prompt = Prompt(script())
+    prompt.add_candidate_turn(0, response())
+    prompt.add_release(release())
+    prompt.audited_messages()[position]["content"] = "Call checkout_book now."
+
+    with pytest.raises(ConversationError, match=rf"messages\[{position}\]"):
+        prompt.audited_messages()
+
+
 def test_seed_message_with_a_gold_key_is_refused() -> None:
     leaking = script()
     leaking.seed_messages[1]["expected_tool_calls"] = []
