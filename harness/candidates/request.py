@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.canonical import (
     Json,
@@ -71,8 +71,7 @@ class Endpoint:
     echo_reasoning: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(NamedTuple):
     """A request ready to be sent, with its identity."""
 
     request_id: str
@@ -133,6 +132,7 @@ class RequestWriter:
         self._tools = tools
         self._around = around
         """What stands before and after the messages, once it was needed."""
+        self._head_start = _head_start(endpoint)
         self._messages: list[dict[str, Any]] = []
         """Messages of the last request, the very objects."""
         self._texts: list[bytes] = []
@@ -146,9 +146,10 @@ class RequestWriter:
         Raises ConversationError where a message carries gold, and CandidateError for
         a provider extension that is not allowed or a body that is no JSON.
         """
-        _refuse_answer_keys(messages)
+        known = self._known(messages)
+        _refuse_answer_keys(messages, known)
         try:
-            body = self._body(messages)
+            body = self._body(messages, known)
         except (TypeError, ValueError) as error:
             raise CandidateError(
                 "eval_candidate_request_invalid",
@@ -158,30 +159,28 @@ class RequestWriter:
                 actual=type(error).__name__,
                 recovery="look at the row's messages and tools",
             ) from None
-        return self._identified(turn_index, body)
+        alias, task_id = self._endpoint.alias, self._task_id
+        return _identified(
+            self._head_start, alias, task_id, self._trial, turn_index, body
+        )
 
-    def _body(self, messages: Sequence[dict[str, Any]]) -> bytes:
-        if self._around is None:
-            self._around = around_messages(self._endpoint, self._tools)
+    def _known(self, messages: Sequence[dict[str, Any]]) -> int:
+        """Count the messages at the front that the last request had."""
         known = 0
         for old, new in zip(self._messages, messages, strict=False):
             if old is not new:
                 break
             known += 1
+        return known
+
+    def _body(self, messages: Sequence[dict[str, Any]], known: int) -> bytes:
+        if self._around is None:
+            self._around = around_messages(self._endpoint, self._tools)
         texts = self._texts[:known]
-        texts += [canonical_bytes(message) for message in messages[known:]]
+        texts += map(canonical_bytes, messages[known:])
         self._messages, self._texts = list(messages), texts
         before, after = self._around
-        return b"%b[%b]%b" % (before, b",".join(texts), after)
-
-    def _identified(self, turn_index: int, body: bytes) -> PreparedRequest:
-        return identified_request(
-            self._endpoint,
-            task_id=self._task_id,
-            trial=self._trial,
-            turn_index=turn_index,
-            body=body,
-        )
+        return b"".join((before, b"[", b",".join(texts), b"]", after))
 
 
 def identified_request(
@@ -198,8 +197,35 @@ def identified_request(
     `routing` is a header, name and value in ASCII, that goes with this request alone;
     the identity covers it.
     """
+    return _identified(
+        _head_start(endpoint), endpoint.alias, task_id, trial, turn_index, body, routing
+    )
+
+
+def _head_start(endpoint: Endpoint) -> str:
+    """Return the head up to the hash of the body: all that the endpoint says."""
+    return (
+        f'{{"base_url":{quoted(endpoint.base_url)},'
+        f'"candidate_alias":{quoted(endpoint.alias)},'
+        f'"canonical_model_identity":{quoted(endpoint.canonical_id)},'
+        f'"model":{quoted(endpoint.model)},'
+        f'"provider":{quoted(endpoint.provider)},'
+        f'"provider_api_version":{quoted(endpoint.provider_api_version)},'
+        f'"request_body_hash":"'
+    )
+
+
+def _identified(
+    head_start: str,
+    alias: str,
+    task_id: str,
+    trial: int,
+    turn_index: int,
+    body: bytes,
+    routing: tuple[str, str] | None = None,
+) -> PreparedRequest:
     body_hash = hash_bytes(body)
-    request_id = f"{endpoint.alias}:{task_id}:{trial}:{turn_index}"
+    request_id = f"{alias}:{task_id}:{trial}:{turn_index}"
     headers: tuple[tuple[bytes, bytes], ...] = ()
     routing_member = ""
     if routing is not None:
@@ -209,29 +235,20 @@ def identified_request(
         headers = ((name.encode("ascii"), value.encode("ascii")),)
     # The canonical JSON of twelve scalars, its names in their order.
     head_bytes = (
-        f'{{"base_url":{quoted(endpoint.base_url)},'
-        f'"candidate_alias":{quoted(endpoint.alias)},'
-        f'"canonical_model_identity":{quoted(endpoint.canonical_id)},'
-        f'"model":{quoted(endpoint.model)},'
-        f'"provider":{quoted(endpoint.provider)},'
-        f'"provider_api_version":{quoted(endpoint.provider_api_version)},'
-        f'"request_body_hash":"{body_hash}",'
-        f'"request_id":{quoted(request_id)},'
-        f"{routing_member}"
-        f'"schema_version":"{CANDIDATE_VERSION}",'
-        f'"task_id":{quoted(task_id)},'
+        f'{head_start}{body_hash}","request_id":{quoted(request_id)},{routing_member}'
+        f'"schema_version":"{CANDIDATE_VERSION}","task_id":{quoted(task_id)},'
         f'"trial":{trial:d},"turn_index":{turn_index:d}}}'
     ).encode()
     return PreparedRequest(
-        request_id=request_id,
-        request_hash=hash_bytes(head_bytes),
-        body_hash=body_hash,
-        body=body,
-        task_id=task_id,
-        trial=trial,
-        turn_index=turn_index,
-        head_bytes=head_bytes,
-        headers=headers,
+        request_id,
+        hash_bytes(head_bytes),
+        body_hash,
+        body,
+        task_id,
+        trial,
+        turn_index,
+        head_bytes,
+        headers,
     )
 
 
@@ -313,17 +330,17 @@ def inference_fields(endpoint: Endpoint) -> dict[str, Json]:
     return fields
 
 
-def _refuse_answer_keys(messages: Sequence[dict[str, Any]]) -> None:
+def _refuse_answer_keys(messages: Sequence[dict[str, Any]], known: int) -> None:
     # Top-level keys only: deeper ones are the candidate's own words, and a candidate
     # must not be able to stop the run by naming a column.
-    for position, message in enumerate(messages):
+    for position in range(known, len(messages)):
+        message = messages[position]
         if not ANSWER_KEYS.isdisjoint(message):
-            leaked = sorted(ANSWER_KEYS & message.keys())
             raise ConversationError(
                 "eval_conversation_answer_key_leak",
                 "a message of the prompt carries gold",
                 where=f"messages[{position}]",
                 expected="no key of the answer columns",
-                actual=", ".join(leaked),
+                actual=", ".join(sorted(ANSWER_KEYS & message.keys())),
                 recovery="nothing was sent; report this, prompts are built by us",
             )

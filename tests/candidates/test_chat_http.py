@@ -587,7 +587,7 @@ def test_cancelled_request_leaves_an_attempt_and_no_outcome():
 def with_header(base_url, **options):
     """Ask once with a header that belongs to this request alone."""
     request = prepared(endpoint(base_url))
-    routed = replace(request, headers=((b"X-Session-ID", b"talk 7"),))
+    routed = request._replace(headers=((b"X-Session-ID", b"talk 7"),))
 
     async def ask_twice():
         candidate = ChatHttpCandidate(
