@@ -83,8 +83,9 @@ def suspected_call_markup(text: str, tool_names: Collection[str]) -> bool:
     """Tell whether a text looks like a call that nobody parsed."""
     if not text:
         return False
-    if any(marker in text for marker in CALL_MARKERS):
-        return True
+    for marker in CALL_MARKERS:
+        if marker in text:
+            return True
     body = _without_fence(text.strip())
     if body[:1] not in ("{", "["):
         return False
@@ -109,21 +110,22 @@ def suspected_truncation(
     """
     if finish_reason not in COMPLETION_CLAIMS:
         return False
-    if any(
-        call.arguments_status == "invalid_json" and ends_inside_json(call.raw_arguments)
-        for call in tool_calls
-    ):
-        return True
+    for call in tool_calls:
+        if call.arguments_status == "invalid_json" and ends_inside_json(
+            call.raw_arguments
+        ):
+            return True
     used = usage.get("completion_tokens") if usage is not None else None
     return type(used) is int and max_tokens is not None and used >= max_tokens
 
 
 def arguments_empty(tool_calls: tuple[ToolCall, ...]) -> bool:
     """Tell whether a call has blank text where its arguments belong (B02)."""
-    return any(
-        isinstance(call.raw_arguments, str) and not call.raw_arguments.strip()
-        for call in tool_calls
-    )
+    for call in tool_calls:
+        raw = call.raw_arguments
+        if isinstance(raw, str) and not raw.strip():
+            return True
+    return False
 
 
 def ends_inside_json(text: Json) -> bool:
