@@ -18,7 +18,7 @@ from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.log_reader import RecordUse
 from harness.evidence.manifest import MANIFEST_FILE, manifest_hash
-from harness.evidence.task_table import read_task_rows
+from harness.evidence.task_table import read_stretches
 from harness.run.difference import RECOVERY, differences
 from harness.run.finished import OpenRun, open_finished
 from harness.run.record import record_beside
@@ -61,7 +61,7 @@ def replay_run(folder: Path) -> Replayed:
         other_table = written and _table_differences(table, run.manifest)
         found.extend(other_table or ())
         compared = written and not other_table
-        comparison = TableComparison(read_task_rows(table) if compared else None)
+        comparison = TableComparison(read_stretches(table) if compared else None)
         scored = score_run(run.evidence, comparison.take)
         with readable("eval_plan.jsonl, record 1"):
             report = build_report(

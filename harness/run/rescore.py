@@ -46,7 +46,12 @@ from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.plan_file import PlanHeader
 from harness.evidence.task_row import TaskRow
-from harness.evidence.task_table import TaskTableWriter, read_task_rows
+from harness.evidence.task_table import (
+    Stretch,
+    TaskTableWriter,
+    in_stretches,
+    read_stretches,
+)
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.run.finished import OpenRun, open_finished
 from harness.run.policies import NamedPolicy, named_policy
@@ -135,6 +140,7 @@ def score_again(
     changes = ChangeList(_recorded_rows(run), recorded, named.policy)
     rows = _Rows(changes, take_row)
     scored = score_run(evidence, rows.take)
+    found = changes.end()
     report = _report(evidence, scored, taxonomy_hash, changed=named.policy != recorded)
     record_id = later_id(_identity(run, named, report))
     page = render_page(report, record_id)
@@ -150,7 +156,7 @@ def score_again(
                 "scoring_policy": named.policy.semantic_payload(),
                 "scoring_policy_hash": named.policy.identity_hash(),
                 "task_rows": rows.as_payload(),
-                "verdict_changes": [each.semantic_payload() for each in changes.found],
+                "verdict_changes": [each.semantic_payload() for each in found],
             },
         )
     )
@@ -238,12 +244,13 @@ class _Rows:
         }
 
 
-def _recorded_rows(run: OpenRun) -> Iterator[TaskRow]:
-    """Yield the parent's rows: its own table, else what its policy gives now."""
+def _recorded_rows(run: OpenRun) -> Iterator[Stretch]:
+    """Return the parent's rows: its own table, else what its policy gives now."""
     table = run.folder.file("eval_task_results")
-    if table.exists():
-        yield from read_task_rows(table)
-        return
+    return read_stretches(table) if table.exists() else in_stretches(_rows_now(run))
+
+
+def _rows_now(run: OpenRun) -> Iterator[TaskRow]:
     evidence = run.evidence
     for planned in evidence.plan.header.candidates:
         endpoint = Endpoint(**evidence.config.endpoint(planned.alias))

@@ -25,7 +25,7 @@ from harness.evidence.folder import (
     RunFolder,
 )
 from harness.evidence.manifest import MANIFEST_FILE
-from harness.evidence.task_table import read_task_rows
+from harness.evidence.task_table import read_stretches
 from harness.run.difference import differences
 from harness.run.finished import no_run, open_finished
 from harness.run.policies import CHANGES, NamedPolicy, named_policy
@@ -62,7 +62,7 @@ def replay_rescored(folder: Path) -> ReplayedRecord:
     record = read_record(folder)
     with open_finished(folder / PARENT_FOLDER) as run:
         named = _policy_of(record, run.evidence.config.scoring_policy)
-        table = TableComparison(read_task_rows(folder / _table()))
+        table = TableComparison(read_stretches(folder / _table()))
         page = (folder / ARTIFACT_FILES["report"]).read_bytes()
         rescored = score_again(
             run,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Literal
 
 from harness.conversation.task import ScoringPolicy
 from harness.errors import ArtifactError
 from harness.evidence.records import Record
 from harness.evidence.task_row import TaskRow
+from harness.evidence.task_table import STRETCH, Stretch
 
 VerdictWord = Literal["success", "failure", "stop"]
 
@@ -29,26 +31,50 @@ class VerdictChange(Record):
 
 
 class ChangeList:
-    """Compares new rows with the recorded ones while both stream by."""
+    """Compares new rows with the recorded ones while both stream by.
+
+    A stretch of rows that is the recorded one has no changes; only in another one are
+    the rows looked at one by one.
+    """
 
     def __init__(
-        self, recorded: Iterator[TaskRow], before: ScoringPolicy, after: ScoringPolicy
+        self, recorded: Iterator[Stretch], before: ScoringPolicy, after: ScoringPolicy
     ) -> None:
         """Take the recorded rows, made under `before`."""
         self._recorded = recorded
         self._before = before
         self._after = after
-        self.found: list[VerdictChange] = []
+        self._waiting: list[TaskRow] = []
+        """New rows that make no whole stretch yet."""
+        self._found: list[VerdictChange] = []
 
     def take(self, row: TaskRow) -> None:
         """Compare the next new row; raise ArtifactError if it has no counterpart."""
-        old = next(self._recorded, None)
+        self._waiting.append(row)
+        if len(self._waiting) == STRETCH:
+            self._compare()
+
+    def end(self) -> list[VerdictChange]:
+        """Return all changes; raises as `take` does."""
+        self._compare()
+        return self._found
+
+    def _compare(self) -> None:
+        rows, self._waiting = self._waiting, []
+        recorded = next(self._recorded, None) if rows else None
+        if recorded is not None and recorded.holds(rows):
+            return
+        old = () if recorded is None else recorded.rows()
+        for row, other in zip(rows, chain(old, repeat(None)), strict=False):
+            self._compare_row(row, other)
+
+    def _compare_row(self, row: TaskRow, old: TaskRow | None) -> None:
         if old is None or _key(old) != _key(row):
             raise _misfit(row, old)
         if verdict_of(old) != verdict_of(row):
             before = _against(old, self._before)
             after = _against(row, self._after)
-            self.found.append(
+            self._found.append(
                 VerdictChange(
                     row.candidate_alias,
                     row.task_id,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.config import EvalConfig
-from harness.evidence.task_row import TaskRow
-from harness.evidence.task_table import task_rows
+from harness.evidence.task_table import Stretch, stretches
 from harness.run.table_comparison import TABLE_FILE, TableComparison
 from harness.verification.bundle import RunFiles
 from harness.verification.verify import Extras
@@ -18,9 +17,9 @@ def all_extras() -> Extras:
 
 
 def _open_table(files: RunFiles) -> TableComparison:
-    return TableComparison(_rows(files))
+    return TableComparison(_stretches(files))
 
 
-def _rows(files: RunFiles) -> Iterator[TaskRow]:
+def _stretches(files: RunFiles) -> Iterator[Stretch]:
     with files.windows[TABLE_FILE].open() as stream:
-        yield from task_rows(stream, TABLE_FILE)
+        yield from stretches(stream, TABLE_FILE)
