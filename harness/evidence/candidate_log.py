@@ -35,6 +35,8 @@ CANDIDATE_LOG: Final = LogFormat(
     conflict_code="eval_candidate_cache_conflict",
 )
 _REQUEST, _ATTEMPT, _COMPLETION, _FAILURE = range(4)
+_ATTEMPTED: Final = 1 << _ATTEMPT
+_COMPLETED: Final = 1 << _COMPLETION
 _BODY: Final = b'{"request":{"body":'
 _AFTER_BODY: Final = b',"body_hash":"sha256:'
 _BEFORE_HEAD: Final = b'","head":'
@@ -303,11 +305,11 @@ def check_order(log: LogReader, entry: Entry) -> None:
         return
     if not earlier:
         raise entry.refusal("its request was not recorded before it")
-    if _COMPLETION in earlier and any(log.entries_of(entry.key, "completion")):
+    if earlier & _COMPLETED and any(log.entries_of(entry.key, "completion")):
         raise entry.refusal("it follows a completion of its request", conflict=True)
     if (
         entry.record_type == "attempt"
-        and _ATTEMPT in earlier
+        and earlier & _ATTEMPTED
         and any(log.entries_of(entry.key, "attempt", number=entry.number))
     ):
         raise entry.refusal("the attempt was recorded before", conflict=True)

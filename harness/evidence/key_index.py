@@ -3,7 +3,7 @@
 Keys are content hashes; the table keeps their first 64 bits. Records with equal
 prefixes form one chain, newest first. Two keys can share a prefix, so a chain is a
 list of *candidates*: who needs certainty reads the record and compares the key.
-A record costs 16 bytes here and its key 6 to 12 more, whatever the payload.
+A record costs 8 bytes here and its key 18 to 24, whatever the payload.
 """
 
 from __future__ import annotations
@@ -23,32 +23,33 @@ class KeyIndex:
     """Chains of record numbers (from 0, in file order) by key."""
 
     def __init__(self) -> None:
-        self._prefixes = array("Q")
         self._previous = array("I")
+        """For each record, one more than the record before it in its chain."""
         self._tags = array("I")
+        self._prefixes = array("Q")
+        self._newest = array("I")
+        """For each chain, one more than its newest record."""
         self._slots = array("I", bytes(4 * _FIRST_SLOTS))
-        self._keys = 0
+        """One more than the number of the chain that stands there."""
+        self._asked = ""
+        """The key that was asked for last: a record is checked before it is entered,
+        and what follows it often has its key."""
+        self._asked_chain = 0
+        self._asked_slot = 0
 
     def __len__(self) -> int:
-        return len(self._prefixes)
+        return len(self._tags)
 
     def add(self, key: str, record_type: int, number: int) -> None:
         """Enter the next record; type below 8, number up to `MAX_NUMBER`."""
-        prefix = _prefix(key)
-        slot = self._slot(self._slots, prefix)
-        newest = self._slots[slot]
-        self._prefixes.append(prefix)
-        self._previous.append(newest)
+        chain = self._chain(key) or self._begin(key)
+        self._previous.append(self._newest[chain - 1])
         self._tags.append(number << _TYPE_BITS | record_type)
-        self._slots[slot] = len(self._prefixes)
-        if not newest:
-            self._keys += 1
-            if self._keys * 3 > len(self._slots) * 2:
-                self._grow()
+        self._newest[chain - 1] = len(self._tags)
 
     def chain(self, key: str) -> Iterator[int]:
         """Yield the records whose key begins like this one, newest first."""
-        return self._walk(self._slots[self._slot(self._slots, _prefix(key))])
+        return self._walk(self._newest_of(key))
 
     def find(
         self, key: str, types: Collection[int], number: int | None
@@ -57,7 +58,7 @@ class KeyIndex:
 
         No type stands for any, and so does None. The newest comes first.
         """
-        newest = self._slots[self._slot(self._slots, _prefix(key))]
+        newest = self._newest_of(key)
         while newest:
             newest -= 1
             tag = self._tags[newest]
@@ -67,21 +68,18 @@ class KeyIndex:
                 yield newest
             newest = self._previous[newest]
 
-    def types_of(self, key: str) -> list[int]:
-        """Return the types of the records of a chain, newest first."""
-        types = []
-        newest = self._slots[self._slot(self._slots, _prefix(key))]
+    def types_of(self, key: str) -> int:
+        """Return the types of the records of a chain: one bit for each, by number."""
+        types = 0
+        newest = self._newest_of(key)
         while newest:
-            newest -= 1
-            types.append(self._tags[newest] & _TYPE_MASK)
-            newest = self._previous[newest]
+            types |= 1 << (self._tags[newest - 1] & _TYPE_MASK)
+            newest = self._previous[newest - 1]
         return types
 
     def chains(self) -> Iterator[Iterator[int]]:
-        """Yield every chain, in no useful order."""
-        for newest in self._slots:
-            if newest:
-                yield self._walk(newest)
+        """Yield every chain, in the order of their beginnings."""
+        return map(self._walk, self._newest)
 
     def record_type(self, record: int) -> int:
         """Return the type that a record was entered with."""
@@ -96,20 +94,40 @@ class KeyIndex:
             yield newest - 1
             newest = self._previous[newest - 1]
 
-    def _slot(self, slots: array[int], prefix: int) -> int:
-        mask = len(slots) - 1
-        slot = prefix & mask
-        prefixes = self._prefixes
-        while (entry := slots[slot]) and prefixes[entry - 1] != prefix:
-            slot = (slot + 1) & mask
-        return slot
+    def _newest_of(self, key: str) -> int:
+        chain = self._chain(key)
+        return self._newest[chain - 1] if chain else 0
+
+    def _chain(self, key: str) -> int:
+        """Return one more than the number of a key's chain, 0 where it has none."""
+        if key != self._asked:
+            prefix = _prefix(key)
+            slots, prefixes = self._slots, self._prefixes
+            mask = len(slots) - 1
+            slot = prefix & mask
+            while (chain := slots[slot]) and prefixes[chain - 1] != prefix:
+                slot = (slot + 1) & mask
+            self._asked, self._asked_chain, self._asked_slot = key, chain, slot
+        return self._asked_chain
+
+    def _begin(self, key: str) -> int:
+        """Begin the chain of the key that was asked for last."""
+        self._prefixes.append(_prefix(key))
+        self._newest.append(0)
+        chain = len(self._newest)
+        self._slots[self._asked_slot] = self._asked_chain = chain
+        if chain * 3 > len(self._slots) * 2:
+            self._grow()
+        return chain
 
     def _grow(self) -> None:
-        larger = array("I", bytes(8 * len(self._slots)))
-        for entry in self._slots:
-            if entry:
-                larger[self._slot(larger, self._prefixes[entry - 1])] = entry
-        self._slots = larger
+        mask = 2 * len(self._slots) - 1
+        self._slots = slots = array("I", bytes(8 * len(self._slots)))
+        for chain, prefix in enumerate(self._prefixes, 1):
+            slot = prefix & mask
+            while slots[slot]:
+                slot = (slot + 1) & mask
+            slots[slot] = chain
 
 
 def _prefix(key: str) -> int:

@@ -2,8 +2,8 @@
 
 A log is read through a window of a file: the whole file, or a stretch of a bundle.
 Each line is verified when it is first met and again when it is read back. Memory is
-about 40 bytes a record: its offset, its place in the key index, whether it was used;
-nothing of the payload.
+at most about 40 bytes a record, 25 where three have one key: its offset, its place in
+the key index, whether it was used; nothing of the payload.
 """
 
 from __future__ import annotations
