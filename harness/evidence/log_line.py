@@ -27,8 +27,7 @@ MAX_PAYLOAD_DEPTH: Final = 512
 """Deepest value of a payload: an envelope of 256 levels, wrapped, fits."""
 
 _HASH_START: Final = b',"record_hash":"sha256:'
-_HASH_END: Final = len(_HASH_START) + 64 + 1
-_QUOTE: Final = ord('"')
+_HASH_DIGITS: Final = 64
 _CONTENT_HASH: Final = rb"sha256:[0-9a-f]{64}"
 
 
@@ -72,7 +71,7 @@ class LogFormat:
         pattern = b"".join(
             b',"%s":%s' % (name.encode(), texts[name]) for name in sorted(texts)
         )
-        object.__setattr__(self, "tail", re.compile(pattern + rb"\}"))
+        object.__setattr__(self, "tail", re.compile(b'"' + pattern + rb"\}"))
         forms = {
             "record_type": b'"%(type)b"',
             "schema_version": b'"%b"' % LOG_VERSION.encode(),
@@ -175,36 +174,36 @@ def decode_line(
 
     `sequence` is the number that the line must have, None for any.
     """
-    at = line.rfind(_HASH_START)
-    tail = log.tail.fullmatch(line, at + _HASH_END) if at >= 0 else None
-    head = log.head.match(line) if tail is not None else None
-    if tail is None or head is None or line[at + _HASH_END - 1] != _QUOTE:
+    before, _, after = line.rpartition(_HASH_START)
+    head = log.head.match(before)
+    tail = log.tail.fullmatch(after, _HASH_DIGITS)
+    if head is None or tail is None:
         raise LineError(_no_text(line) or "the line is no record of this log")
     if not line.isascii() and (problem := _no_text(line)):
         raise LineError(problem)
-    digest = sha256(line[:at] + line[at + _HASH_END :]).digest()
-    stated = line[at + len(_HASH_START) : at + _HASH_END - 1]
+    stated = after[:_HASH_DIGITS]
+    digest = sha256(before + after[_HASH_DIGITS + 1 :]).digest()
     if digest.hex().encode() != stated:
         raise LineError(
             f"record_hash is sha256:{stated.decode('ascii', 'replace')}, and the record"
             f" hashes to sha256:{digest.hex()}"
         )
-    record_type, key, own = tail.group("type", "key", "sequence")
-    if sequence is not None and int(own) != sequence:
+    record_type, key, digits = tail.group("type", "key", "sequence")
+    own = int(digits)
+    if own != sequence and sequence is not None:
         raise LineError(
-            f"the record has sequence {int(own)}, so a record was removed, moved or "
-            "repeated"
+            f"the record has sequence {own}, so a record was removed, moved or repeated"
         )
     number = None if log.number_field is None else head["number"]
     return Entry(
         log,
-        int(own),
+        own,
         offset,
         record_type.decode(),
         key.decode(),
         None if number is None else int(number),
         digest,
-        line[head.end() : at],
+        before[head.end() :],
     )
 
 
