@@ -9,8 +9,7 @@ oracle's state decides, would be a second constructor beside it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.conversation.matching import TurnMatch
 from harness.conversation.script import ScriptedTurn
@@ -20,8 +19,7 @@ from harness.evidence.episode import ToolCall
 ResultProvenance = Literal["recorded_result", "live_result"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedResult:
+class ReleasedResult(NamedTuple):
     """One tool message, addressed to the candidate's own call."""
 
     tool_call_id: str
@@ -29,8 +27,7 @@ class ReleasedResult:
     """Canonical JSON text of the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """All that one advanced turn hands to the candidate."""
 
     turn_index: int
@@ -66,9 +63,6 @@ def earn_release(
     return Release(
         turn.turn_index,
         provenance,
-        tuple(
-            ReleasedResult(str(identifier), content)
-            for identifier, content in zip(identifiers, contents, strict=True)
-        ),
+        tuple(map(ReleasedResult, map(str, identifiers), contents)),
         turn.releases_user_message,
     )
