@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from harness.canonical import Json, canonical_json, quoted
@@ -53,6 +53,11 @@ def code_of(cls: type) -> RecordCode:
 def is_record(hint: Any) -> bool:
     """Tell whether an annotation is a class of records: the frozen dataclasses."""
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+def is_list(hint: Any) -> bool:
+    """Tell whether an annotation is of values that JSON has as a list."""
+    return typing.get_origin(hint) in (tuple, Sequence)
 
 
 def optional_inner(hint: Any) -> Any:
@@ -143,7 +148,7 @@ class _CodeWriter:
     def _reader(self, hint: Any) -> Callable[[Any], Any]:
         if is_record(hint):
             return code_of(hint).read
-        is_tuple = typing.get_origin(hint) is tuple
+        is_tuple = is_list(hint)
         inner = typing.get_args(hint)[0 if is_tuple else 1]
         check = self._check(inner, "v")
         kind, items = ("list", "value") if is_tuple else ("dict", "value.values()")
@@ -175,7 +180,7 @@ class _CodeWriter:
         if is_record(hint):
             plain = self._named(getattr(code_of(hint), f"{reading}_payload"))
             return f"{plain}({value})"
-        if typing.get_origin(hint) is not tuple:
+        if not is_list(hint):
             return value
         item = f"{value}_".replace("r.", "")
         plain = self._plain(typing.get_args(hint)[0], item, reading)
@@ -208,7 +213,7 @@ class _CodeWriter:
             return f"{text}({value})"
         if hint is Any:
             return f"(quote({value}) if {value}.__class__ is str else encode({value}))"
-        if typing.get_origin(hint) is not tuple:
+        if not is_list(hint):
             return f"encode({value})"
         text = self._item_text(typing.get_args(hint)[0], reading)
         return f"""('[' + ','.join(map({text}, {value})) + ']' if {value} else '[]')"""

@@ -26,6 +26,7 @@ from harness.evidence.record_code import (
     annotations_of,
     code_of,
     filling,
+    is_list,
     optional_inner,
 )
 
@@ -146,7 +147,7 @@ def _decoder(hint: Any) -> _Decoder:
     if inner is not None:
         decode = _decoder(inner)
         return lambda value: None if value is None else decode(value)
-    if origin is tuple:
+    if is_list(hint):
         return _tuple_of(_decoder(arguments[0]))
     if origin is dict:
         return _dict_of(_decoder(arguments[1]))

@@ -9,13 +9,14 @@ within which the rate would lie had every stop been judged (interfaces 5 and 6).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from hashlib import sha256
 from operator import attrgetter
 from typing import Final
 
-from harness.canonical import content_hash
+from harness.canonical import canonical_bytes, content_hash, quoted
 from harness.causes import CAUSES, Attribution
 from harness.errors import ScoringError
 from harness.evidence.episode import Scope
@@ -24,13 +25,14 @@ from harness.scoring.gates import GATE_NAMES, is_evidence_missing
 from harness.scoring.metric import Metric, MetricSum, rate
 from harness.scoring.records import GateName, TaskScore
 from harness.scoring.refusal import aggregation_invalid
+from harness.scoring.score_hashes import ScoreHashes
 from harness.stats.bounds import SuccessBounds, success_bounds
 
 AGGREGATE_VERSION: Final = "1.0"
 SUCCESS_WITHOUT_STOPS: Final = "task_success_rate_without_stops"
 STOPS_OVER_CAP: Final = "stops.share_over_cap"
-_HASH_NAME: Final = "sha256:"
-_DIGEST_SIZE: Final = 32
+HASHES_NAME: Final = b'"task_score_hashes":['
+"""What stands before the hashes in an aggregate's text."""
 _COMPLETED: Final = "episode.completed"
 
 
@@ -114,8 +116,9 @@ class Aggregate(Record):
     task_ids: tuple[str, ...]
     task_ids_hash: str
     trials: int
-    task_score_hashes: tuple[str, ...]
-    """In plan order: all trials of a task, then the next task."""
+    task_score_hashes: Sequence[str]
+    """In plan order: all trials of a task, then the next task. `ScoreHashes` where
+    memory counts."""
     task_count: int
     """Planned episodes: tasks times trials."""
     successful_tasks: int
@@ -130,6 +133,32 @@ class Aggregate(Record):
     def aggregate_hash(self) -> str:
         """The identity of this aggregate."""
         return self.identity_hash()
+
+    def identity_hash(self) -> str:
+        """Return the content hash of the identity payload."""
+        digest = sha256()
+        for piece in self._pieces(
+            lambda rest: canonical_bytes(rest.identity_payload())
+        ):
+            digest.update(piece)
+        return "sha256:" + digest.hexdigest()
+
+    def semantic_pieces(self) -> Iterator[bytes]:
+        """Yield the canonical JSON of the semantic payload piece by piece."""
+        return self._pieces(Aggregate.semantic_bytes)
+
+    def _pieces(self, text_of: Callable[[Aggregate], bytes]) -> Iterator[bytes]:
+        """Put the hashes into the text of all the rest, never all of it in memory."""
+        rest = text_of(self.but(task_score_hashes=()))
+        # Quotes inside a string are escaped, so only the field's own name reads so.
+        before, name, after = rest.partition(HASHES_NAME)
+        yield before + name
+        hashes = self.task_score_hashes
+        if isinstance(hashes, ScoreHashes):
+            yield from map(str.encode, hashes.texts())
+        else:
+            yield ",".join(map(quoted, hashes)).encode("utf-8")
+        yield after
 
     @property
     def stops_by_cause(self) -> dict[str, int]:
@@ -159,8 +188,7 @@ class Aggregator:
         if trials < 1:
             raise self._refusal("plan", "at least one trial", trials)
         self._count = 0
-        self._digests = bytearray()
-        """The score hashes as bytes: a quarter of what their texts would take."""
+        self._hashes = ScoreHashes()
         self._successes = 0
         self._stops = 0
         self._sums: dict[str, MetricSum] = {}
@@ -175,8 +203,7 @@ class Aggregator:
         Raises ScoringError (`eval_*_aggregation_invalid`) for any other score.
         """
         self._check_next(score)
-        stated = score_hash or score.score_hash
-        self._digests += bytes.fromhex(stated.removeprefix(_HASH_NAME))
+        self._hashes.append(score_hash or score.score_hash)
         self._count += 1
         self._successes += score.task_success
         self._stops += score.non_candidate_stop
@@ -206,7 +233,7 @@ class Aggregator:
             task_ids=self._task_ids,
             task_ids_hash=content_hash(list(self._task_ids)),
             trials=self._trials,
-            task_score_hashes=tuple(self._hashes()),
+            task_score_hashes=self._hashes,
             task_count=planned,
             successful_tasks=self._successes,
             non_candidate_stops=self._stops,
@@ -219,11 +246,6 @@ class Aggregator:
             ),
             success_bounds=success_bounds(self._successes, self._stops, planned),
         )
-
-    def _hashes(self) -> Iterator[str]:
-        for begin in range(0, len(self._digests), _DIGEST_SIZE):
-            digest = self._digests[begin : begin + _DIGEST_SIZE]
-            yield _HASH_NAME + digest.hex()
 
     def _check_next(self, score: TaskScore) -> None:
         position = self._count

@@ -35,6 +35,7 @@ from harness.run.settings import RESOLVED_FILE
 from harness.scoring.aggregate import Aggregate
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
 from harness.scoring.reading import ScorableTask
+from harness.scoring.score_hashes import NO_SCORE, ScoreHashes
 from harness.verification.bundle import AGGREGATES_FILE, RunFiles
 from harness.verification.evidence import PartialEvidence
 from harness.verification.findings import Findings
@@ -74,8 +75,8 @@ class _Outcome:
 
     planned: PlannedCandidate
     tally: CandidateTally
-    hashes: list[str | None] = field(default_factory=list)
-    """Score hashes in plan order; None where there is no score."""
+    hashes: ScoreHashes = field(default_factory=ScoreHashes)
+    """Score hashes in plan order; `NO_SCORE` where there is no score."""
     successes: int = 0
     stops: int = 0
     withheld: int = 0
@@ -137,7 +138,8 @@ class Recomputation:
         trials = self._evidence.plan.header.trials
         for task_id in self._evidence.task_ids_of(planned):
             for scored in self._episodes(outcome, endpoint, task_id, trials):
-                outcome.hashes.append(None if scored is None else scored.row.score_hash)
+                own = NO_SCORE if scored is None else scored.row.score_hash
+                outcome.hashes.append(own)
                 if scored is not None:
                     self._take(outcome, scored)
         return outcome
@@ -216,7 +218,9 @@ class Recomputation:
             with self._findings.refusals():
                 scored = outcome.tally.result()
             self._findings.count("aggregates recomputed")
-            if scored is not None and stated is not None:
+            if scored is None or stated is None:
+                return scored
+            if scored.aggregate != stated:
                 ours = scored.aggregate.semantic_payload()
                 theirs = stated.semantic_payload()
                 where = f"{AGGREGATES_FILE}, candidate {alias}"

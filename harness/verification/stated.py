@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.canonical import canonical_bytes
 from harness.errors import FairtrialError
-from harness.scoring.aggregate import Aggregate
+from harness.scoring.aggregate import HASHES_NAME, Aggregate
+from harness.scoring.score_hashes import NO_SCORE, ScoreHashes
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.bundle import AGGREGATES_FILE, RunFiles
 from harness.verification.findings import Findings
 
 
 def aggregate_lines(aggregates: Iterable[Aggregate]) -> Iterator[bytes]:
-    """Yield the file's lines."""
+    """Yield the file's text in pieces; a line for each aggregate."""
     for aggregate in aggregates:
-        yield canonical_bytes(aggregate.semantic_payload()) + b"\n"
+        yield from aggregate.semantic_pieces()
+        yield b"\n"
 
 
 def read_aggregates(files: RunFiles, findings: Findings) -> dict[str, Aggregate]:
@@ -29,30 +30,50 @@ def read_aggregates(files: RunFiles, findings: Findings) -> dict[str, Aggregate]
     if window is None:
         return {}
     stated: dict[str, Aggregate] = {}
-    for number, line in enumerate(window.read().splitlines(keepends=True), 1):
-        where = f"{AGGREGATES_FILE}, line {number}"
-        try:
-            aggregate = Aggregate.from_payload(decode_document(line), where)
-            own_line = b"".join(aggregate_lines([aggregate]))
-        except (StrictJsonError, FairtrialError, ValueError) as error:
-            findings.differs(where, "it is no aggregate", "one", str(error)[:200])
-            continue
-        if own_line != line:
-            findings.differs(where, "it is not the one text of it", "it", "another")
-        stated[aggregate.candidate_alias] = aggregate
+    with window.open() as stream:
+        for number, line in enumerate(stream, 1):
+            where = f"{AGGREGATES_FILE}, line {number}"
+            try:
+                aggregate = _read(line, where)
+            except (StrictJsonError, FairtrialError, ValueError) as error:
+                findings.differs(where, "it is no aggregate", "one", str(error)[:200])
+                continue
+            if not _is_text(line, aggregate_lines([aggregate])):
+                findings.differs(where, "it is not the one text of it", "it", "another")
+            stated[aggregate.candidate_alias] = aggregate
     return stated
+
+
+def _read(line: bytes, where: str) -> Aggregate:
+    """Read one aggregate; its score hashes as bytes, as long as they are hashes."""
+    before, name, after = line.partition(HASHES_NAME)
+    listed, _, rest = after.partition(b"]")
+    hashes = ScoreHashes.from_text(listed.decode("ascii", "replace"))
+    if not name or hashes is None:
+        return Aggregate.from_payload(decode_document(line), where)
+    all_but = decode_document(b"%b%b]%b" % (before, name, rest))
+    return Aggregate.from_payload(all_but, where).but(task_score_hashes=hashes)
+
+
+def _is_text(text: bytes, pieces: Iterable[bytes]) -> bool:
+    at = 0
+    for piece in pieces:
+        if not text.startswith(piece, at):
+            return False
+        at += len(piece)
+    return at == len(text)
 
 
 def compare_scores(
     stated: Aggregate,
     task_ids: Sequence[str],
     trials: int,
-    hashes: Sequence[str | None],
+    hashes: Sequence[str],
     findings: Findings,
 ) -> None:
     """Compare each recomputed score with the hash that the aggregate lists for it.
 
-    `hashes` are in plan order; None where a score could not be recomputed.
+    `hashes` are in plan order; `NO_SCORE` where a score could not be recomputed.
     """
     where = f"{AGGREGATES_FILE}, candidate {stated.candidate_alias}"
     findings.equal(
@@ -67,7 +88,7 @@ def compare_scores(
     for position, (ours, theirs) in enumerate(
         zip(hashes, stated.task_score_hashes, strict=False)
     ):
-        if ours is None:
+        if ours == NO_SCORE:
             continue
         findings.count("score hashes compared")
         if ours != theirs:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.canonical import canonical_bytes, content_hash
 from harness.causes import CAUSES
 from harness.errors import ScoringError
 from harness.scoring.aggregate import (
@@ -223,6 +224,16 @@ def test_executable_metrics_are_summed_over_calls():
         of.metric("arguments_pass_rate")
 
 
+def test_hash_and_text_in_pieces_are_those_of_the_whole():
+    of = gathered([scored(index, RIGHT) for index in range(3)])
+    whole = replace(of, task_score_hashes=tuple(of.task_score_hashes))
+
+    assert of.aggregate_hash == content_hash(of.identity_payload())
+    assert whole.aggregate_hash == of.aggregate_hash
+    assert b"".join(of.semantic_pieces()) == canonical_bytes(of.semantic_payload())
+    assert Aggregate.from_payload(of.semantic_payload()) == whole
+
+
 class TestPlanOrder:
     def test_trials_of_a_task_come_together(self):
         scores = [scored(i, RIGHT, trial=t) for i in (0, 1) for t in (0, 1, 2)]
@@ -230,7 +241,7 @@ class TestPlanOrder:
 
         assert (of.trials, of.task_count) == (3, 6)
         assert of.task_ids == ("task-0", "task-1")
-        assert of.task_score_hashes == tuple(score.score_hash for score in scores)
+        assert [*of.task_score_hashes] == [score.score_hash for score in scores]
 
     @pytest.mark.parametrize(
         "order", [[1, 0], [0, 0], [1], [0, 1, 1], [0], []], ids=str
