@@ -110,7 +110,7 @@ def _parse(text: object) -> Json:
         isinstance(text, str)
         and not _holds_long_integer(text)
         and not has_unpaired_surrogate(text)
-        and _too_deep_at(text) is None
+        and (_cannot_nest(text, _PARSER_DEPTH) or _too_deep_at(text) is None)
     ):
         # No integer can be too long here, so the C scanner reads them by itself.
         try:
@@ -170,6 +170,14 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
+def _cannot_nest(text: str, depth: int) -> bool:
+    """Tell whether the text is too short for a whole value of more levels than these.
+
+    Each level takes two brackets, so that most texts need not be searched for them.
+    """
+    return len(text) <= 2 * depth
+
+
 def _too_deep_at(text: str) -> int | None:
     if text.count("[") + text.count("{") <= _PARSER_DEPTH:
         return None
@@ -224,7 +232,9 @@ _DECODER = json.JSONDecoder(
 
 
 def _is_deeper(value: Json, text: str, max_depth: int) -> bool:
-    if text.count("[") + text.count("{") <= max_depth:
+    if _cannot_nest(text, max_depth) or (
+        text.count("[") + text.count("{") <= max_depth
+    ):
         return False
     pending = [(value, 0)]
     while pending:

@@ -164,6 +164,24 @@ def test_depth_counts_values_and_the_root_is_zero():
     assert code_of(nested(MAX_DEPTH + 1)) == "max_nesting_exceeded"
 
 
+@pytest.mark.parametrize("limit", [3, DOCUMENT_DEPTH])
+def test_shortest_text_that_is_too_deep_is_refused(limit):
+    bare = "[" * (limit + 1) + "{}" + "]" * (limit + 1)
+
+    with pytest.raises(StrictJsonError) as caught:
+        decode_document(bare.encode(), max_depth=limit)
+
+    assert caught.value.code == "max_nesting_exceeded"
+    assert decode_document(bare.encode(), max_depth=limit + 1)
+
+
+@pytest.mark.parametrize("levels", [958, 959, 960, 961])
+def test_bare_brackets_are_read_as_any_text(levels):
+    text = "[" * levels + "]" * levels
+
+    assert outcome_of(_parse, text) == outcome_of(_parse_anything, text)
+
+
 def test_brackets_in_text_are_no_depth():
     assert decode_object('{"a":"' + "[{" * 2000 + '"}')
 
