@@ -100,8 +100,13 @@ class SurveyedLog(LogReader):
         return self.damaged > 0 and error.code == self.format.invalid_code
 
     def _read(self, line: bytes, offset: int) -> Entry:
-        left = read_withheld(self.format, line, offset)
-        return left or decode_line(self.format, line, None, offset)
+        try:
+            return decode_line(self.format, line, None, offset)
+        except LineError:
+            left = read_withheld(self.format, line, offset)
+            if left is None:
+                raise
+            return left
 
     def _decode(self, line: bytes, record: int, offset: int) -> Entry:
         try:

@@ -19,6 +19,7 @@ from typing import BinaryIO, Final
 from harness.evidence.disk import machine_refusals
 
 READ_SIZE: Final = 1 << 20
+_BUFFER_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class Window:
             machine_refusals("read a file", self.path),
             self.path.open("rb", buffering=0) as raw,
         ):
-            yield io.BufferedReader(_Stretch(raw, self.begin, self.size_bytes))
+            stretch = _Stretch(raw, self.begin, self.size_bytes)
+            yield io.BufferedReader(stretch, _BUFFER_SIZE)
 
     def read(self) -> bytes:
         """Return all bytes of the stretch."""
