@@ -416,6 +416,7 @@ def test_forged_documents_never_crash_anything(name, executable_run, spare):
         try:
             if name != MANIFEST_FILE:
                 make_consistent(spare)
+            changed = json.loads((spare / name).read_bytes())
             verification = verify(spare, all_extras())
             replay_refuses(spare)
         finally:
