@@ -40,6 +40,9 @@ class RecordCode:
 
 _SCALARS: Final = {str: "str", int: "int", bool: "bool", float: "float"}
 _CODES: dict[type, RecordCode] = {}
+_TWINS: dict[type, type] = {}
+"""For each class that `filling` wrote for: one of the same slots without a lock."""
+_turn: Final = object.__dict__["__class__"].__set__
 
 
 def code_of(cls: type) -> RecordCode:
@@ -81,6 +84,8 @@ class _CodeWriter:
             "cls": cls,
             "encode": canonical_json,
             "quote": quoted,
+            "turn": _turn,
+            "twin": _TWINS.get(cls),
         }
 
     def write(self) -> RecordCode:
@@ -121,7 +126,19 @@ class _CodeWriter:
             *(f"_{name}_ = payload[{name!r}]" for name in self._hints),
             f"if not ({' and '.join(checks) or True}):",
             " raise Unfit",
-            f"return cls({', '.join(values)})",
+            *self._filled(values),
+        ]
+
+    def _filled(self, values: list[str]) -> list[str]:
+        """Return what makes a record of these values, past its `__init__` if it can."""
+        if self._cls not in _TWINS or hasattr(self._cls, "__post_init__"):
+            return [f"return cls({', '.join(values)})"]
+        fields = zip(self._hints, values, strict=True)
+        return [
+            "r = twin()",
+            *(f"r.{name} = {value}" for name, value in fields),
+            "turn(r, cls)",
+            "return r",
         ]
 
     def _check(self, hint: Any, value: str) -> str:
@@ -249,7 +266,7 @@ def filling(cls: type) -> Fill | None:
     if not plain or not fields:
         return None
     names = [field.name for field in fields]
-    twin = type(cls.__name__, cls.__bases__, {"__slots__": tuple(names)})
+    twin = _TWINS[cls] = type(cls.__name__, cls.__bases__, {"__slots__": tuple(names)})
     lines = [
         f"def __init__(self, {', '.join(names)}):",
         "turn(self, twin)",
@@ -258,7 +275,7 @@ def filling(cls: type) -> Fill | None:
     ]
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    space = {"turn": object.__dict__["__class__"].__set__, "twin": twin, "cls": cls}
+    space = {"turn": _turn, "twin": twin, "cls": cls}
     exec("\n ".join(lines), space)  # noqa: S102 - written from field names alone
     fill: Fill = space["__init__"]
     return fill
