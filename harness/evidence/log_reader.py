@@ -138,6 +138,10 @@ class LogReader:
         for record in range(len(self._offsets)):
             yield self.entry(record)
 
+    def note_use(self, record: int) -> None:
+        """Count a record as read back whose content is known since opening."""
+        self._used[record] = 1
+
     def forget_use(self) -> None:
         """Count use from here on."""
         self._used = bytearray(len(self._used))

@@ -24,6 +24,7 @@ from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.candidate_log import (
     CandidateLog,
     CandidateRecords,
+    NotedLatencies,
     check_bodies,
 )
 from harness.evidence.episode import Attempt, Episode, Outcome
@@ -243,6 +244,7 @@ class RunEvidence(Evidence):
 
     def __enter__(self) -> Self:
         """Open and verify plan and logs; raises EvidenceError or ArtifactError."""
+        latencies = NotedLatencies(check_bodies)
         with ExitStack() as stack:
             resolved = read_json_artifact(self._folder.file("resolved_eval_config"))
             self.config = RunSettings.from_resolved(resolved)
@@ -253,9 +255,10 @@ class RunEvidence(Evidence):
                 CandidateLog.open(
                     self._folder.file("candidate_io_cache"),
                     writable=False,
-                    visit=check_bodies,
+                    visit=latencies.note,
                 )
             )
+            self.candidate_log.noted = latencies
             self.episode_log = (
                 stack.enter_context(
                     EpisodeLog.open(

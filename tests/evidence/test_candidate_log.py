@@ -15,6 +15,8 @@ from harness.evidence.candidate_log import (
     CANDIDATE_LOG,
     CandidateLog,
     InterruptedRequest,
+    NotedLatencies,
+    check_order,
     is_completion,
 )
 from tests.evidence.samples import attempt, completion, failure, request, response
@@ -118,6 +120,45 @@ def test_latencies_come_in_the_order_of_recording(log):
         log.attempt(HASH, replace(attempt(number), latency_s=latency_s))
 
     assert log.latencies_of(HASH) == (0.5, 2.0, 0.25)
+
+
+def noting(path):
+    """Open a log that is read only and notes latencies."""
+    noted = NotedLatencies(check_order)
+    log = CandidateLog.open(path, writable=False, visit=noted.note)
+    log.noted = noted
+    return log
+
+
+def test_noted_latencies_are_those_of_the_log_and_count_as_read(log, path):
+    other = request(1)
+    log.request(ASKED)
+    log.request(other)
+    for number, latency_s in enumerate([0.5, 2.0]):
+        log.attempt(HASH, replace(attempt(number), latency_s=latency_s))
+        log.attempt(other.request_hash, replace(attempt(number), latency_s=0.125))
+    log.outcome(completion(HASH))
+    with noting(path) as read:
+        assert read.latencies_of(HASH) == (0.5, 2.0)
+        assert read.latencies_of(other.request_hash) == (0.125, 0.125)
+        assert read.log.use()["attempt"] == (4, 4)
+
+
+def test_a_latency_of_another_form_is_read_from_its_record(log, path):
+    log.request(ASKED)
+    log.attempt(HASH, replace(attempt(0), latency_s=1e-9))
+    with noting(path) as read:
+        assert read.latencies_of(HASH) == (1e-9,)
+
+
+def test_keys_that_begin_alike_are_told_apart(log, path):
+    log.request(ASKED)
+    log.attempt(HASH, attempt(0))
+    with noting(path) as read:
+        alike = HASH[:-1] + ("0" if HASH[-1] != "0" else "1")
+        read.log.index.add(alike, 0, 0)
+
+        assert read.noted.of(read.log, HASH) is None
 
 
 def test_equal_records_again_are_no_change(log):
