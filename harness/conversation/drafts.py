@@ -50,24 +50,25 @@ class TurnDraft:
         """Return the turn as evidence."""
         outcome = self.outcome
         response = outcome.response
+        # By position: matching names would cost as much as filling in the record.
         return ObservedTurn(
-            turn_index=self.turn_index,
-            request_hash=outcome.request_hash,
-            call_status=outcome.status,
-            wire_class=outcome.wire_class,
-            detail_code=outcome.detail_code,
-            response_hash=None if response is None else response.identity_hash(),
-            finish_reason=None if response is None else response.finish_reason,
-            text=self.text,
-            tool_calls=self.tool_calls,
-            paired_call_indexes=self.paired_call_indexes,
-            execution_indexes=self.execution_indexes,
-            released_user_message_hash=self.released_user_message_hash,
-            advanced=self.advanced,
-            matched=self.matched,
-            companions=self.companions,
-            reason_code=self.reason_code,
-            detail=self.detail,
+            self.turn_index,
+            outcome.request_hash,
+            outcome.status,
+            outcome.wire_class,
+            outcome.detail_code,
+            None if response is None else response.identity_hash(),
+            None if response is None else response.finish_reason,
+            self.text,
+            self.tool_calls,
+            self.paired_call_indexes,
+            self.execution_indexes,
+            self.released_user_message_hash,
+            self.advanced,
+            self.matched,
+            self.companions,
+            self.reason_code,
+            self.detail,
         )
 
 

@@ -116,7 +116,7 @@ class _Conversation:
     dependencies: list[DependencyOutcome] = field(default_factory=list)
     results: dict[int, list[Any]] = field(default_factory=dict)
     """Live results by the gold call that each candidate call was paired with."""
-    issued_names: list[str] = field(default_factory=list)
+    issued_names: tuple[str, ...] = ()
     pending: Release | None = None
     released_user_turns: int = 0
     released_tool_results: int = 0
@@ -136,7 +136,8 @@ class _Conversation:
     def note(
         self, kind: EventKind, reason_code: str, turn_index: int | None = None
     ) -> None:
-        self.events.append(_event(len(self.events), kind, turn_index, reason_code))
+        events = self.events
+        events.append(_event(len(events), kind, turn_index, reason_code))
 
     async def hold(self) -> End:
         self.note("seed", "episode.answer_free_seed")
@@ -237,9 +238,9 @@ class _Conversation:
             tool_calls=calls,
             incomplete=incomplete,
             policy=self.request.policy,
-            issued_names=tuple(self.issued_names),
+            issued_names=self.issued_names,
         )
-        self.issued_names.extend(call.function_name or "" for call in calls)
+        self.issued_names += tuple([call.function_name or "" for call in calls])
         observed.matched = match.matched
         observed.paired_call_indexes = match.paired_call_indexes
         observed.detail = match.detail

@@ -49,12 +49,7 @@ class TurnMatcher:
             turn.turn_index,
             incomplete,
             issued_names,
-            canonical_json(
-                [
-                    (c.type, c.function_name, c.arguments_status, c.parsed_arguments)
-                    for c in tool_calls
-                ]
-            ),
+            tuple([_said(call) for call in tool_calls]),
             None
             if expected is turn.calls
             else canonical_json([call.arguments for call in expected]),
@@ -76,3 +71,8 @@ class TurnMatcher:
                 issued_names=issued_names,
             )
         return verdict
+
+
+def _said(call: ToolCall) -> tuple[object, ...]:
+    arguments = canonical_json(call.parsed_arguments)
+    return call.type, call.function_name, call.arguments_status, arguments
