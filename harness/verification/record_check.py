@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -28,6 +29,22 @@ from harness.verification.findings import Findings
 _AFTER_BODY: Final = b',"body_hash":"sha256:'
 _ASKING: Final = Outcome.OUTSIDE_IDENTITY
 _SHARED: Final = ("request_id", "task_id", "trial", "turn_index")
+_USUAL: Final = re.compile(
+    (
+        r',"body_hash":"(?P<body>sha256:[0-9a-f]{64})","head":\{"base_url":TEXT,'
+        r'"candidate_alias":TEXT,"canonical_model_identity":TEXT,"model":TEXT,'
+        r'"provider":TEXT,"provider_api_version":TEXT,"request_body_hash":"(?P=body)",'
+        r'"request_id":(?P<id>TEXT),"schema_version":TEXT,"task_id":(?P<task>TEXT),'
+        r'"trial":(?P<trial>COUNT),"turn_index":(?P<turn>COUNT)\},'
+        r'"request_hash":"(?P<key>sha256:[0-9a-f]{64})","request_id":(?P=id),'
+        r'"task_id":(?P=task),"trial":(?P=trial),"turn_index":(?P=turn)\}\}'
+    )
+    .replace("TEXT", r'"[^"\\\x00-\x1f]*"')
+    .replace("COUNT", "(?:0|[1-9][0-9]{0,17})")
+    .encode()
+)
+"""All behind a request's body, where it states nothing in two ways and no text has an
+escape: what reads so need not be decoded to be compared."""
 
 
 def check_request(entry: Entry) -> None:
@@ -38,8 +55,12 @@ def check_request(entry: Entry) -> None:
     """
     check_body(entry)
     payload = entry.payload_bytes
+    behind_body = payload.rfind(_AFTER_BODY)
+    usual = _USUAL.fullmatch(payload, behind_body)
+    if usual is not None and usual["key"] == entry.key.encode("ascii"):
+        return
     try:
-        request = decode_document(b"{" + payload[payload.rfind(_AFTER_BODY) + 1 : -1])
+        request = decode_document(b"{" + payload[behind_body + 1 : -1])
         head = request["head"]
         keys = [request["request_hash"], head["request_body_hash"]]
         shared = [(request[name], head[name]) for name in _SHARED]
