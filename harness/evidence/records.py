@@ -72,6 +72,10 @@ class Record:
         """Return the canonical JSON of the semantic payload; raises as encoding it."""
         return code_of(type(self)).semantic_text(self).encode("utf-8")
 
+    def identity_bytes(self) -> bytes:
+        """Return the canonical JSON of the identity payload; raises as encoding it."""
+        return code_of(type(self)).identity_text(self).encode("utf-8")
+
     def identity_hash(self) -> str:
         """Return the content hash of the identity payload."""
         return hash_bytes(code_of(type(self)).identity_text(self).encode("utf-8"))

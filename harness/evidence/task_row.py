@@ -84,9 +84,13 @@ class TaskRow(Record):
 
 
 def task_row(
-    score: TaskScore, spec: TaskSpec, episode: Episode, traffic: Traffic
+    score: TaskScore,
+    score_hash: str,
+    spec: TaskSpec,
+    episode: Episode,
+    traffic: Traffic,
 ) -> TaskRow:
-    """Return the table's row of one scored episode."""
+    """Return the table's row of one scored episode; `score_hash` is its score's."""
     executable = score.scope == "trace_and_executable"
     gates = {gate.gate: gate for gate in score.gates}
     metrics = {metric.metric: metric for metric in score.metrics}
@@ -137,7 +141,7 @@ def task_row(
         arguments_empty="arguments_empty" in score.companions,
         stops_after_mismatch="stops_after_mismatch" in score.companions,
         episode_hash=score.episode_hash,
-        score_hash=score.score_hash,
+        score_hash=score_hash,
     )
 
 

@@ -22,7 +22,7 @@ from harness.scoring.aggregate import Aggregate, Aggregator, RunIdentity
 from harness.scoring.premature import PrematureKnowledge, PrematureTally
 from harness.scoring.reading import ScorableTask
 from harness.scoring.records import TaskScore
-from harness.scoring.score import score_episode
+from harness.scoring.score import JudgedEpisode, judge_episode
 from harness.scoring.withheld import DecoyPool
 from harness.stats.servers import ServedBy, Servers
 from harness.stats.slices import SliceCount, Slices
@@ -119,8 +119,8 @@ def score_recorded(
     """Score one recorded episode; raises as `score_run` does."""
     with readable(f"task {task.spec.task_id}, trial {trial}"):
         recorded = concluded(evidence.episode(endpoint, task, trial))
-        score = _score(evidence, recorded)
-        return ScoredEpisode(recorded, score, _row(score, recorded))
+        judged = _judged(evidence, recorded)
+        return ScoredEpisode(recorded, judged.score, _row(judged, recorded))
 
 
 class CandidateTally:
@@ -224,9 +224,9 @@ def unreadable(where: str, error: Exception) -> EvidenceError:
     )
 
 
-def _score(evidence: Evidence, recorded: RecordedEpisode) -> TaskScore:
+def _judged(evidence: Evidence, recorded: RecordedEpisode) -> JudgedEpisode:
     config = evidence.config
-    return score_episode(
+    return judge_episode(
         recorded.episode,
         recorded.task,
         config.scoring_policy,
@@ -236,7 +236,7 @@ def _score(evidence: Evidence, recorded: RecordedEpisode) -> TaskScore:
     )
 
 
-def _row(score: TaskScore, recorded: RecordedEpisode) -> TaskRow:
+def _row(judged: JudgedEpisode, recorded: RecordedEpisode) -> TaskRow:
     outcomes = recorded.outcomes
     traffic = sum_traffic(len(outcomes), recorded.latencies_s, outcomes)
-    return task_row(score, recorded.task.spec, recorded.episode, traffic)
+    return task_row(*judged, recorded.task.spec, recorded.episode, traffic)

@@ -16,7 +16,7 @@ from hashlib import sha256
 from operator import attrgetter
 from typing import Final
 
-from harness.canonical import canonical_bytes, content_hash, quoted
+from harness.canonical import content_hash, quoted
 from harness.causes import CAUSES, Attribution
 from harness.errors import ScoringError
 from harness.evidence.episode import Scope
@@ -137,9 +137,7 @@ class Aggregate(Record):
     def identity_hash(self) -> str:
         """Return the content hash of the identity payload."""
         digest = sha256()
-        for piece in self._pieces(
-            lambda rest: canonical_bytes(rest.identity_payload())
-        ):
+        for piece in self._pieces(Aggregate.identity_bytes):
             digest.update(piece)
         return "sha256:" + digest.hexdigest()
 

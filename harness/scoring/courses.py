@@ -14,7 +14,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from harness.canonical import canonical_json
+from harness.canonical import canonical_json, hash_bytes
 from harness.conversation.matching import has_text
 from harness.conversation.script import ConversationScript
 from harness.evidence.episode import Episode, ObservedTurn
@@ -76,17 +76,62 @@ def _asked(turn: ObservedTurn) -> str:
     )
 
 
+class Verdict:
+    """The score of one course, for each episode that took it."""
+
+    __slots__ = ("_around", "_score")
+
+    def __init__(self, score: TaskScore) -> None:
+        """Take the score of the first of them."""
+        self._score = score
+        self._around: tuple[bytes, bytes, bytes] | None = None
+        """The text of its identity around what names the episode."""
+
+    def score_of(self, trial: int, episode_hash: str) -> TaskScore:
+        """Return the score of one of them."""
+        if self._is_first(trial, episode_hash):
+            return self._score
+        return self._score.but(trial=trial, episode_hash=episode_hash)
+
+    def hash_of(self, trial: int, episode_hash: str) -> str:
+        """Return the hash of that score."""
+        if self._is_first(trial, episode_hash):
+            return self._score.score_hash
+        if self._around is None:
+            self._around = _around_names(self._score)
+        before, between, after = self._around
+        name = episode_hash.encode("ascii")
+        return hash_bytes(b"%b%b%b%d%b" % (before, name, between, trial, after))
+
+    def _is_first(self, trial: int, episode_hash: str) -> bool:
+        return (self._score.trial, self._score.episode_hash) == (trial, episode_hash)
+
+
+def _around_names(score: TaskScore) -> tuple[bytes, bytes, bytes]:
+    """Cut the text of a score's identity at its episode's hash and at its trial.
+
+    Names are sorted, and no part that comes before these two holds a name of its own
+    choice, so the first place that reads so is the field.
+    """
+    text = score.identity_bytes()
+    start, name = b'"episode_hash":"', score.episode_hash.encode("ascii")
+    before, _, rest = text.partition(start + name)
+    start_of_trial, turns = b'"trial":', b',"turns":['
+    between, _, after = rest.partition(b"%b%d%b" % (start_of_trial, score.trial, turns))
+    return before + start, between + start_of_trial, turns + after
+
+
 class Courses:
-    """The scores of one task by the course of their episodes."""
+    """The verdicts of one task by the course of their episodes."""
 
     def __init__(self) -> None:
-        self._scores: dict[Course, TaskScore] = {}
+        self._verdicts: dict[Course, Verdict] = {}
 
-    def score(self, course: Course, judge: Callable[[], TaskScore]) -> TaskScore:
-        """Return the score that a course was given; `judge` makes the first one."""
-        known = self._scores.get(course)
+    def verdict(self, course: Course, judge: Callable[[], TaskScore]) -> Verdict:
+        """Return the verdict of a course; `judge` makes the first score."""
+        known = self._verdicts.get(course)
         if known is None:
-            if len(self._scores) == MOST_KEPT:
-                self._scores.clear()
-            known = self._scores[course] = judge()
+            if len(self._verdicts) == MOST_KEPT:
+                self._verdicts.clear()
+            known = self._verdicts[course] = Verdict(judge())
         return known

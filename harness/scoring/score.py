@@ -7,12 +7,12 @@ through the same function; a trace episode has no execution evidence.
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 from harness.conversation.task import ScoringPolicy, TaskSpec
 from harness.evidence.episode import Episode, ObservedTurn
 from harness.scoring.consistency import check_evidence, check_identities
-from harness.scoring.courses import course_of
+from harness.scoring.courses import Verdict, course_of
 from harness.scoring.executable import SUCCEEDED, executable_gates
 from harness.scoring.failures import failure_records
 from harness.scoring.metrics import executable_metrics, trace_metrics
@@ -36,6 +36,31 @@ from harness.scoring.trace import trace_gates
 COMPANIONS: Final[tuple[TaskCompanion, ...]] = get_args(TaskCompanion)
 
 
+class JudgedEpisode(NamedTuple):
+    """One episode's score with its hash."""
+
+    score: TaskScore
+    score_hash: str
+
+
+def judge_episode(
+    episode: Episode,
+    task: ScorableTask,
+    policy: ScoringPolicy,
+    *,
+    eval_config_hash: str,
+    scoring_policy_hash: str,
+    plan_identity: str | None = None,
+) -> JudgedEpisode:
+    """Score one episode and hash the score; raises as `score_episode` does."""
+    rules = (policy, eval_config_hash, scoring_policy_hash)
+    verdict, episode_hash = _verdict(episode, task, rules, plan_identity)
+    trial = episode.trial
+    return JudgedEpisode(
+        verdict.score_of(trial, episode_hash), verdict.hash_of(trial, episode_hash)
+    )
+
+
 def score_episode(
     episode: Episode,
     task: TaskSpec | ScorableTask,
@@ -53,23 +78,32 @@ def score_episode(
     """
     if isinstance(task, TaskSpec):
         task = ScorableTask.of(task)
+    rules = (policy, eval_config_hash, scoring_policy_hash)
+    verdict, episode_hash = _verdict(episode, task, rules, plan_identity)
+    return verdict.score_of(episode.trial, episode_hash)
+
+
+def _verdict(
+    episode: Episode,
+    task: ScorableTask,
+    rules: tuple[ScoringPolicy, str, str],
+    plan_identity: str | None,
+) -> tuple[Verdict, str]:
+    """Return the verdict on an episode, and the episode's hash."""
+    policy, eval_config_hash, scoring_policy_hash = rules
     _check_policy(episode, task, policy)
     check_identities(episode, task, plan_identity)
+    episode_hash = episode.identity_hash()
 
     def judge() -> TaskScore:
         reading = read_episode(episode, task, policy)
         check_evidence(reading)
-        return _score(reading, eval_config_hash, scoring_policy_hash)
+        return _score(reading, episode_hash, eval_config_hash, scoring_policy_hash)
 
     if episode.execution is not None:
-        return judge()
-    rules = (policy, eval_config_hash, scoring_policy_hash)
+        return Verdict(judge()), episode_hash
     course = (rules, course_of(episode, task.spec.script))
-    score = task.courses.score(course, judge)
-    episode_hash = episode.identity_hash()
-    if (score.trial, score.episode_hash) == (episode.trial, episode_hash):
-        return score
-    return score.but(trial=episode.trial, episode_hash=episode_hash)
+    return task.courses.verdict(course, judge), episode_hash
 
 
 def _check_policy(episode: Episode, task: ScorableTask, policy: ScoringPolicy) -> None:
@@ -90,7 +124,10 @@ def _check_policy(episode: Episode, task: ScorableTask, policy: ScoringPolicy) -
 
 
 def _score(
-    reading: Reading, eval_config_hash: str, scoring_policy_hash: str
+    reading: Reading,
+    episode_hash: str,
+    eval_config_hash: str,
+    scoring_policy_hash: str,
 ) -> TaskScore:
     episode, policy = reading.episode, reading.policy
     gates = trace_gates(reading)
@@ -124,7 +161,7 @@ def _score(
         else evidence.oracle_verification_identity,
         task_spec_hash=None if evidence is None else evidence.task_spec_hash,
         script_hash=episode.script_hash,
-        episode_hash=episode.identity_hash(),
+        episode_hash=episode_hash,
         episode_status=episode.status,
         booked_status=reading.booking.status,
         cause=reading.booking.cause.code,

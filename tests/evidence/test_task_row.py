@@ -71,7 +71,7 @@ TRAFFIC = Traffic(1, 2, 500, 5, None)
 
 
 def test_gates_become_true_false_or_null():
-    row = task_row(SCORE, task(), episode(), TRAFFIC)
+    row = task_row(SCORE, SCORE.score_hash, task(), episode(), TRAFFIC)
 
     assert (row.required_subset_correct, row.arguments_correct) == (True, False)
     assert (row.call_group_correct, row.call_order_correct) == (None, None)
@@ -84,13 +84,15 @@ def test_gates_become_true_false_or_null():
     [("trace_and_executable", "executable", False), ("trace", "trace", True)],
 )
 def test_tool_name_column_follows_the_mode(scope, mode, expected):
-    row = task_row(replace(SCORE, scope=scope), task(), episode(), TRAFFIC)
+    row = task_row(
+        replace(SCORE, scope=scope), SCORE.score_hash, task(), episode(), TRAFFIC
+    )
 
     assert (row.mode, row.tool_name_correct) == (mode, expected)
 
 
 def test_identities_failures_and_marks_are_taken_over():
-    row = task_row(SCORE, task(), episode(), TRAFFIC)
+    row = task_row(SCORE, SCORE.score_hash, task(), episode(), TRAFFIC)
 
     assert (row.trial, row.template_id, row.turn_policy) == (1, "status", "irrelevant")
     assert (row.cause, row.owner) == ("episode.candidate_mismatch", "candidate")

@@ -11,7 +11,10 @@ from harness.errors import ScoringError
 from harness.evidence.episode import Episode, ObservedTurn
 from harness.scoring.courses import MOST_KEPT, NAMING_EPISODE, NAMING_TURN
 from harness.scoring.reading import ScorableTask
+from harness.scoring.score import judge_episode
 from tests.scoring.episodes import (
+    CONFIG,
+    HASH,
     POLICY,
     End,
     calls,
@@ -77,6 +80,22 @@ def test_score_of_a_shared_task_is_that_of_a_task_alone(asked):
         assert verdict(of, shared, policy) == verdict(of, SPEC, policy)
 
 
+@pytest.mark.slow
+@given(st.lists(EPISODES, max_size=6))
+def test_hash_of_a_shared_score_is_that_of_the_score(asked):
+    shared = ScorableTask.of(SPEC)
+
+    for of in asked + asked:
+        try:
+            judged = judge_episode(
+                of, shared, POLICY, eval_config_hash=CONFIG, scoring_policy_hash=HASH
+            )
+        except ScoringError:
+            continue
+        assert judged.score_hash == judged.score.score_hash
+        assert judged.score == rescore(of, SPEC)
+
+
 def test_trials_that_went_the_same_way_share_all_but_their_name():
     shared = ScorableTask.of(SPEC)
     answers = (FIRST[0], SECOND[0], THIRD[0])
@@ -94,7 +113,7 @@ def test_number_of_kept_courses_is_bounded():
         answers = (FIRST[0], calls(made("status", book_id=f"x-{number}")))
         rescore(episode(SPEC, *answers, end=End("candidate_mismatch")), shared)
 
-    assert len(shared.courses._scores) <= MOST_KEPT
+    assert len(shared.courses._verdicts) <= MOST_KEPT
 
 
 @pytest.mark.parametrize(
