@@ -166,9 +166,9 @@ def watch(watchlist: Watchlist, episode: Episode) -> tuple[Watched, ...]:
     if not outputs:
         return ()
     search = _Search(episode, outputs)
-    values = (search.value(value) for value in watchlist.values)
-    claims = (search.claim(claim) for claim in watchlist.claims)
-    return tuple(each for each in (*values, *claims) if each is not None)
+    found = [search.value(value) for value in watchlist.values]
+    found += [search.claim(claim) for claim in watchlist.claims]
+    return tuple([each for each in found if each is not None])
 
 
 class _Output(NamedTuple):
@@ -184,7 +184,7 @@ class _Output(NamedTuple):
         lines: list[str] = []
         for call in turn.tool_calls:
             if call.parsed_arguments is not None:
-                lines += (written(v) for _, v in scalars(call.parsed_arguments))
+                lines += [written(v) for _, v in scalars(call.parsed_arguments)]
             elif isinstance(call.raw_arguments, str):
                 lines.append(call.raw_arguments)
         return cls(turn, turn.text or "", "\n".join(lines))
@@ -215,7 +215,7 @@ class _Search:
         due = self._due.get(known_from)
         if due is None:
             before = [o for o in self.outputs if o.turn.turn_index < known_from]
-            whole = "\n".join(text for o in before for text in (o.arguments, o.text))
+            whole = "\n".join([text for o in before for text in (o.arguments, o.text)])
             due = self._due[known_from] = before, whole
         return due
 
@@ -232,7 +232,9 @@ class _Search:
                 break
         # Hardly any decoy is anywhere, so that most are looked for only once.
         hits = [decoy for decoy in value.decoys if decoy in whole]
-        seen = sum(any(each.place_of(decoy) for each in due) for decoy in hits)
+        seen = 0
+        for decoy in hits:
+            seen += any(each.place_of(decoy) for each in due)
         return Watched(value.kind, sighting, len(value.decoys), seen)
 
     def claim(self, claim: WatchedClaim) -> Watched | None:
