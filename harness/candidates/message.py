@@ -8,8 +8,7 @@ the raw body keeps the bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.canonical import Json
 from harness.evidence.episode import ArgumentsStatus, ToolCall
@@ -31,8 +30,7 @@ _ECHOED = ("content", "refusal", "tool_calls")
 _ECHOED_REASONING = ("reasoning", "reasoning_content", "reasoning_details")
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedMessage:
+class DecodedMessage(NamedTuple):
     """One message after A4."""
 
     text: str | None

@@ -34,9 +34,7 @@ def recovered_outcome(
         newest.http_status or 0, newest.response_headers, body_of(newest)
     )
     found = classify(
-        delivery.status,
-        delivery.headers,
-        delivery.body,
+        *delivery,
         now=datetime.fromisoformat(newest.observed_at),
         echo_reasoning=echo_reasoning,
     )

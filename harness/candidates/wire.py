@@ -9,9 +9,8 @@ case names) and the clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.candidates.message import (
     UNUSABLE_IDS,
@@ -72,8 +71,7 @@ _RETRYABLE_STATUS: Final[dict[str, CallStatus]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(NamedTuple):
     """What one response means."""
 
     wire_class: WireClass
@@ -166,7 +164,7 @@ def classify(
     else:
         found = _by_status(status, _error_of_failure(body))
     if found.retryable:
-        return replace(found, retry_after_s=retry_after_s(headers, now))
+        return found._replace(retry_after_s=retry_after_s(headers, now))
     return found
 
 
@@ -298,7 +296,7 @@ def _by_error_in_success(value: Json, retryable_detail: str) -> Classification:
     status = _status_code(error.get("code"))
     if status is not None:
         found = _by_status(status, error)
-        return replace(found, note=f"HTTP status 200 with an error of code {status}")
+        return found._replace(note=f"HTTP status 200 with an error of code {status}")
     note = "HTTP status 200 with an error object"
     if _is_out_of_quota(error):
         return Classification("transport_fatal", "quota_exhausted", note)
@@ -321,7 +319,7 @@ def _classify_choice(
     """Classify the one choice; `told` is what the envelope says beside it."""
     if choice.get("error") is not None:
         found = _by_error_in_success(choice["error"], "generation_aborted")
-        return replace(found, **told)
+        return found._replace(**told)
     reason = choice.get("finish_reason")
     if reason is None or (isinstance(reason, str) and reason in _ABORTED):
         return Classification(
@@ -340,7 +338,7 @@ def _classify_choice(
         )
     content = choice.get("message")
     if not isinstance(content, dict):
-        return replace(_broken_envelope("the message is no object"), **told)
+        return _broken_envelope("the message is no object")._replace(**told)
     message = decode_message(content, echo_reasoning=echo_reasoning, escaped=escaped)
     wire_class, detail = _by_finish_reason(reason, message.defect)
     return Classification(
