@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from harness.evidence.records import Record
+from harness.evidence.records import Record, RepeatedRecord
 
 EPISODE_VERSION = "1.0"
 CANDIDATE_VERSION = "1.0"
@@ -99,7 +99,7 @@ EventKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall(Record):
+class ToolCall(RepeatedRecord):
     """One tool call as the candidate made it."""
 
     index: int
@@ -275,7 +275,7 @@ class ObservedTurn(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Event(Record):
+class Event(RepeatedRecord):
     """One step of the episode in the order in which it happened."""
 
     event_index: int

@@ -38,6 +38,8 @@ class RecordCode:
     identity_text: Callable[[Any], str]
 
 
+KEPT_TEXT: Final = "_identity_text"
+"""The slot in which a class of records keeps its identity text, if it has one."""
 _SCALARS: Final = {str: "str", int: "int", bool: "bool", float: "float"}
 _CODES: dict[type, RecordCode] = {}
 _TWINS: dict[type, type] = {}
@@ -137,6 +139,7 @@ class _CodeWriter:
         return [
             "r = twin()",
             *(f"r.{name} = {value}" for name, value in fields),
+            *_nothing_kept(self._cls, "r"),
             "turn(r, cls)",
             "return r",
         ]
@@ -208,7 +211,20 @@ class _CodeWriter:
             f"{quoted(name)}:{{{self._text(hints[name], f'r.{name}', reading)}}}"
             for name in sorted(hints)
         ]
-        return [f"return f'''{{{{{','.join(members)}}}}}'''"]
+        text = f"f'''{{{{{','.join(members)}}}}}'''"
+        slot = getattr(self._cls, KEPT_TEXT, None)
+        if slot is None or reading != "identity":
+            return [f"return {text}"]
+        return [
+            "try:",
+            f" kept = r.{KEPT_TEXT}",
+            "except AttributeError:",
+            " kept = None",  # A copy by `copy` or `pickle` has its fields alone.
+            "if kept is None:",
+            f" kept = {text}",
+            f" {self._named(slot.__set__)}(r, kept)",
+            "return kept",
+        ]
 
     def _text(self, hint: Any, value: str, reading: str) -> str:
         """Return what writes a value as canonical JSON."""
@@ -271,6 +287,7 @@ def filling(cls: type) -> Fill | None:
         f"def __init__(self, {', '.join(names)}):",
         "turn(self, twin)",
         *(f"self.{name} = {name}" for name in names),
+        *_nothing_kept(cls, "self"),
         "turn(self, cls)",
     ]
     if hasattr(cls, "__post_init__"):
@@ -279,6 +296,10 @@ def filling(cls: type) -> Fill | None:
     exec("\n ".join(lines), space)  # noqa: S102 - written from field names alone
     fill: Fill = space["__init__"]
     return fill
+
+
+def _nothing_kept(cls: type, value: str) -> list[str]:
+    return [f"{value}.{KEPT_TEXT} = None"] if hasattr(cls, KEPT_TEXT) else []
 
 
 def annotations_of(cls: Any) -> Iterator[tuple[str, Any]]:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self
 from harness.canonical import Json, hash_bytes
 from harness.errors import EvidenceError
 from harness.evidence.record_code import (
+    KEPT_TEXT,
     UnfitError,
     annotations_of,
     code_of,
@@ -96,6 +97,15 @@ class Record:
         except (UnfitError, KeyError, TypeError):
             record = _walk(cls, payload, where)
         return record
+
+
+class RepeatedRecord(Record):
+    """Base of records that stand in several hashed ones: written as text only once.
+
+    What such a record holds is never changed, its dictionaries included.
+    """
+
+    __slots__ = (KEPT_TEXT,)
 
 
 def _walk(cls: Any, payload: Json, where: str) -> Any:
