@@ -11,7 +11,7 @@ from functools import cache
 from typing import ClassVar, Final
 
 from harness.errors import EvidenceError
-from harness.evidence.records import Record
+from harness.evidence.records import RepeatedRecord
 
 NO_APPLICABLE_TASK: Final = "metric.no_applicable_task"
 NOT_APPLICABLE_CODES: Final = (
@@ -36,7 +36,7 @@ NOT_APPLICABLE_CODES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Metric(Record):
+class Metric(RepeatedRecord):
     """One named rate, on one task or summed over many."""
 
     OUTSIDE_IDENTITY: ClassVar[frozenset[str]] = frozenset({"value"})

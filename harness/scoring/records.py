@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from harness.conversation.task import ScoringPolicy
 from harness.evidence.episode import ArgumentsStatus, CallStatus, EpisodeStatus, Scope
-from harness.evidence.records import Record
+from harness.evidence.records import Record, RepeatedRecord
 from harness.scoring.metric import Metric
 
 TASK_SCORE_VERSION = "1.0"
@@ -44,7 +44,7 @@ TaskCompanion = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Gate(Record):
+class Gate(RepeatedRecord):
     """One gate's verdict, with where to look when it failed."""
 
     gate: GateName
