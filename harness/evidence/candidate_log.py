@@ -19,14 +19,15 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
-from harness.canonical import Json, canonical_bytes, hash_bytes
+from harness.canonical import Json
 from harness.errors import EvidenceError
 from harness.evidence.episode import Attempt, Outcome
 from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_reader import LogReader, TornTail
+from harness.evidence.sent_request import SentRequest, check_body, request_payload
 
 CANDIDATE_LOG: Final = LogFormat(
     file_name="candidate_io_cache.jsonl",
@@ -39,10 +40,6 @@ CANDIDATE_LOG: Final = LogFormat(
 _REQUEST, _ATTEMPT, _COMPLETION, _FAILURE = range(4)
 _ATTEMPTED: Final = 1 << _ATTEMPT
 _COMPLETED: Final = 1 << _COMPLETION
-_BODY: Final = b'{"request":{"body":'
-_AFTER_BODY: Final = b',"body_hash":"sha256:'
-_BEFORE_HEAD: Final = b'","head":'
-_AFTER_HEAD: Final = b',"request_hash":"sha256:'
 _LATENCY: Final = re.compile(
     rb'\{"attempt":\{"attempt_index":[0-9]+,"detail_code":(?:null|"[^"\\]*"),'
     rb'"diagnostic":(?:null|"(?:[^"\\]|\\.)*"),"http_status":(?:null|[0-9]+),'
@@ -50,30 +47,6 @@ _LATENCY: Final = re.compile(
 )
 """How an attempt begins: up to its latency and before the body that came."""
 Visit = Callable[[LogReader, Entry], None]
-
-
-class SentRequest(Protocol):
-    """What is recorded of a request; `candidates.PreparedRequest` is one."""
-
-    @property
-    def request_id(self) -> str: ...  # noqa: D102
-    @property
-    def request_hash(self) -> str: ...  # noqa: D102
-    @property
-    def body_hash(self) -> str: ...  # noqa: D102
-    @property
-    def body(self) -> bytes:
-        """The canonical JSON that goes over the wire."""
-
-    @property
-    def task_id(self) -> str: ...  # noqa: D102
-    @property
-    def trial(self) -> int: ...  # noqa: D102
-    @property
-    def turn_index(self) -> int: ...  # noqa: D102
-    @property
-    def head_bytes(self) -> bytes:
-        """All that the request hash covers beside the body, as canonical JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +186,7 @@ class CandidateLog(CandidateRecords):
 
     def request(self, request: SentRequest) -> None:
         """Record a request before it is sent; again for the same one is no change."""
-        payload = _request_payload(request)
+        payload = request_payload(request)
         for known in self.log.entries_of(request.request_hash, "request"):
             if known.payload_bytes != payload:
                 raise known.refusal("another request has the same hash", conflict=True)
@@ -373,50 +346,3 @@ def check_bodies(log: LogReader, entry: Entry) -> None:
     check_order(log, entry)
     if entry.record_type == "request":
         check_body(entry)
-
-
-def check_body(entry: Entry) -> None:
-    """Refuse a request whose key does not follow from its head and its body.
-
-    The body is hashed as it stands in the record: the bytes that were sent.
-    """
-    payload = entry.payload_bytes
-    at = payload.rfind(_AFTER_BODY)
-    head_at = at + len(_AFTER_BODY) + 64 + len(_BEFORE_HEAD)
-    end = payload.find(_AFTER_HEAD, head_at)
-    if (
-        at < 0
-        or end < 0
-        or not payload.startswith(_BODY)
-        or payload[head_at - len(_BEFORE_HEAD) : head_at] != _BEFORE_HEAD
-    ):
-        raise entry.refusal("the request does not have the form of one")
-    head = payload[head_at:end]
-    body_hash = hash_bytes(payload[len(_BODY) : at]).encode("ascii")
-    stated = payload[at + len(_AFTER_BODY) - 7 : head_at - len(_BEFORE_HEAD)]
-    if stated != body_hash or b'"request_body_hash":"%b"' % body_hash not in head:
-        raise entry.refusal(
-            f"body_hash is {stated.decode('ascii', 'replace')}; the body hashes to "
-            f"{body_hash.decode('ascii')}"
-        )
-    key = hash_bytes(head)
-    if key != entry.key:
-        raise entry.refusal(f"request_hash does not follow from the head: {key}")
-
-
-def _request_payload(request: SentRequest) -> bytes:
-    fields = {
-        "request_hash": request.request_hash,
-        "request_id": request.request_id,
-        "task_id": request.task_id,
-        "trial": request.trial,
-        "turn_index": request.turn_index,
-    }
-    # `body`, `body_hash` and `head` sort before all other names, so what was encoded
-    # for the wire and the hash goes in front.
-    return b'{"request":{"body":%b,"body_hash":"%b","head":%b,%b}' % (
-        request.body,
-        request.body_hash.encode("ascii"),
-        request.head_bytes,
-        canonical_bytes(fields)[1:],
-    )

@@ -20,13 +20,13 @@ from harness.candidates.recovery import recovered_outcome
 from harness.canonical import hash_bytes
 from harness.conversation.task import TaskSpec
 from harness.errors import EvidenceError
-from harness.evidence.candidate_log import CANDIDATE_LOG, check_body, is_completion
+from harness.evidence.candidate_log import CANDIDATE_LOG, is_completion
 from harness.evidence.episode import Attempt, Episode, Outcome
 from harness.evidence.log_line import Entry
+from harness.evidence.sent_request import AFTER_BODY, check_body
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 
-_AFTER_BODY: Final = b',"body_hash":"sha256:'
 _ASKING: Final = Outcome.OUTSIDE_IDENTITY
 _SHARED: Final = ("request_id", "task_id", "trial", "turn_index")
 _USUAL: Final = re.compile(
@@ -55,7 +55,7 @@ def check_request(entry: Entry) -> None:
     """
     check_body(entry)
     payload = entry.payload_bytes
-    behind_body = payload.rfind(_AFTER_BODY)
+    behind_body = payload.rfind(AFTER_BODY)
     usual = _USUAL.fullmatch(payload, behind_body)
     if usual is not None and usual["key"] == entry.key.encode("ascii"):
         return
