@@ -17,8 +17,7 @@ from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.errors import FairtrialError
 from harness.evidence import candidate_log, episode_log, plan_file
-from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateRecords
-from harness.evidence.episode import Attempt
+from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.episode_log import EPISODE_LOG, EpisodeRecords
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_reader import LogReader
@@ -27,6 +26,7 @@ from harness.run.recorded import Evidence, RecordedEpisode
 from harness.run.settings import RunSettings
 from harness.scoring.reading import ScorableTask
 from harness.verification.bundle import RunFiles
+from harness.verification.derived import DerivedRecords
 from harness.verification.findings import Findings
 from harness.verification.record_check import check_request
 from harness.verification.redaction import WithheldEntry, WithheldError
@@ -43,44 +43,26 @@ LOGS: Final[dict[str, LogFormat]] = {
 class PartialEvidence(Evidence):
     """Evidence of which some rows may be digests."""
 
+    candidate_log: DerivedRecords
+
     def __init__(
         self,
         config: RunSettings,
         plan: PlanFile,
-        candidates: CandidateRecords,
+        candidates: DerivedRecords,
         episodes: EpisodeRecords | None,
     ) -> None:
         self.config = config
         self.plan = plan
         self.candidate_log = candidates
         self.episode_log = episodes
-        self.withheld_attempts = 0
-        """Requests whose exchanges were withheld."""
-        self._attempts: dict[str, tuple[Attempt, ...]] = {}
-        """Those of the last episode, which are all decoded sooner or later."""
 
     async def episode(
         self, endpoint: Endpoint, task: ScorableTask, trial: int
     ) -> RecordedEpisode:
         """Return one recorded episode; raise EvidenceError if it is not there."""
-        self._attempts.clear()
+        self.candidate_log.begin(echo_reasoning=endpoint.echo_reasoning)
         return await super().episode(endpoint, task, trial)
-
-    def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
-        """Return the exchanges of one request; () where they were withheld."""
-        attempts = self._attempts.get(request_hash)
-        if attempts is None:
-            try:
-                attempts = super().attempts_of(request_hash)
-            except WithheldError:
-                self.withheld_attempts += 1
-                attempts = ()
-            self._attempts[request_hash] = attempts
-        return attempts
-
-    def latencies_of(self, request_hash: str) -> tuple[float, ...]:
-        """Return the seconds of the exchanges; () where they were withheld."""
-        return tuple([each.latency_s for each in self.attempts_of(request_hash)])
 
 
 class SurveyedEvidence:
@@ -145,7 +127,7 @@ class SurveyedEvidence:
         return PartialEvidence(
             settings,
             plan,
-            CandidateRecords(requests),
+            DerivedRecords(requests),
             EpisodeRecords(episodes) if settings.is_executable and episodes else None,
         )
 

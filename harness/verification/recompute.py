@@ -40,6 +40,7 @@ from harness.verification.bundle import AGGREGATES_FILE, RunFiles
 from harness.verification.evidence import PartialEvidence
 from harness.verification.findings import Findings
 from harness.verification.record_check import (
+    DECODED_AGAIN,
     check_attempt,
     check_response,
     count_derived,
@@ -123,11 +124,11 @@ class Recomputation:
         elif outcomes:
             self._findings.leave(REPORT_FILE, "a candidate's aggregate is not known")
         self._compare_table(whole=whole)
-        if self._evidence.withheld_attempts:
+        if self._evidence.candidate_log.withheld_attempts:
             self._findings.leave(
                 "answers against their raw responses",
                 "the raw responses were withheld",
-                self._evidence.withheld_attempts,
+                self._evidence.candidate_log.withheld_attempts,
             )
         return tuple(scored)
 
@@ -184,6 +185,7 @@ class Recomputation:
             f"candidate {alias}, task {scored.row.task_id}, trial {scored.row.trial}"
         )
         echo = bool(self._evidence.config.endpoint(alias)["echo_reasoning"])
+        traffic = self._evidence.candidate_log
         for turn, (answer, attempts) in enumerate(
             zip(recorded.outcomes, recorded.attempts_by_turn, strict=True)
         ):
@@ -192,7 +194,9 @@ class Recomputation:
                 check_attempt(
                     attempt, f"{place}, attempt {attempt.attempt_index}", self._findings
                 )
-            if attempts or not self._evidence.withheld_attempts:
+            if traffic.is_derived(answer.request_hash):
+                self._findings.count(DECODED_AGAIN)
+            elif attempts or not traffic.withheld_attempts:
                 check_response(
                     answer, attempts, place, self._findings, echo_reasoning=echo
                 )
@@ -314,7 +318,7 @@ class Recomputation:
     def _compare_table(self, *, whole: bool) -> None:
         if self._table is None:
             return
-        if not whole or self._evidence.withheld_attempts:
+        if not whole or self._evidence.candidate_log.withheld_attempts:
             self._findings.leave(
                 ARTIFACT_FILES["eval_task_results"], "rows need every episode whole"
             )

@@ -28,6 +28,7 @@ from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 
 _ASKING: Final = Outcome.OUTSIDE_IDENTITY
+DECODED_AGAIN: Final = "answers decoded again from raw responses"
 _SHARED: Final = ("request_id", "task_id", "trial", "turn_index")
 _USUAL: Final = re.compile(
     (
@@ -110,7 +111,7 @@ def check_response(
     """Decode the raw response again and compare it with the recorded answer."""
     if not is_completion(outcome):
         return
-    findings.count("answers decoded again from raw responses")
+    findings.count(DECODED_AGAIN)
     try:
         again = recovered_outcome(
             outcome.request_hash, attempts, echo_reasoning=echo_reasoning

@@ -268,6 +268,38 @@ def test_forged_answer_is_found_by_its_raw_response(run):
     assert "an episode and the candidate log tell two stories" in problems
 
 
+@pytest.mark.parametrize("field", ["usage", "served_model", "provider_request_id"])
+def test_what_an_answer_says_beside_its_verdict_is_compared_too(traced, field):
+    name = "candidate_io_cache.jsonl"
+    number = next(
+        n
+        for n, line in enumerate(lines_of(traced / name), 1)
+        if b'"record_type":"completion"' in line
+    )
+
+    def lie(payload):
+        other = {"total_tokens": 1} if field == "usage" else "another"
+        payload["outcome"]["response"][field] = other
+        return payload
+
+    forge_record(traced / name, number, lie)
+    make_consistent(traced)
+
+    found = [v.problem for v in verify(traced).findings.violations]
+    assert "the recorded answer is not what its raw response says" in found
+
+
+def test_every_answer_is_decoded_again(traced):
+    completions = sum(
+        b'"record_type":"completion"' in line
+        for line in lines_of(traced / "candidate_io_cache.jsonl")
+    )
+    checked = verify(traced).findings.checked
+
+    assert checked["answers decoded again from raw responses"] == completions
+    assert checked["raw responses hashed"] == completions
+
+
 def test_forged_prompt_is_found_by_its_hash(traced):
     name = "candidate_io_cache.jsonl"
 
