@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final
 
 _FIRST_SLOTS: Final = 1024
@@ -26,11 +27,11 @@ class KeyIndex:
         self._previous = array("I")
         """For each record, one more than the record before it in its chain."""
         self._tags = array("I")
-        self._prefixes = array("Q")
-        self._newest = array("I")
-        """For each chain, one more than its newest record."""
+        self._prefixes = array("Q", [0])
+        self._newest = array("I", [0])
+        """For each chain, from 1, one more than its newest record; chain 0 is empty."""
         self._slots = array("I", bytes(4 * _FIRST_SLOTS))
-        """One more than the number of the chain that stands there."""
+        """The chain that stands in each; 0 where none does."""
         self._asked = ""
         """The key that was asked for last: a record is checked before it is entered,
         and what follows it often has its key."""
@@ -43,13 +44,13 @@ class KeyIndex:
     def add(self, key: str, record_type: int, number: int) -> None:
         """Enter the next record; type below 8, number up to `MAX_NUMBER`."""
         chain = self._chain(key) or self._begin(key)
-        self._previous.append(self._newest[chain - 1])
+        self._previous.append(self._newest[chain])
         self._tags.append(number << _TYPE_BITS | record_type)
-        self._newest[chain - 1] = len(self._tags)
+        self._newest[chain] = len(self._tags)
 
     def chain(self, key: str) -> Iterator[int]:
         """Yield the records whose key begins like this one, newest first."""
-        return self._walk(self._newest_of(key))
+        return self._walk(self._newest[self._chain(key)])
 
     def find(
         self, key: str, types: Collection[int], number: int | None
@@ -58,7 +59,7 @@ class KeyIndex:
 
         No type stands for any, and so does None. The newest comes first.
         """
-        newest = self._newest_of(key)
+        newest = self._newest[self._chain(key)]
         while newest:
             newest -= 1
             tag = self._tags[newest]
@@ -71,7 +72,7 @@ class KeyIndex:
     def types_of(self, key: str) -> int:
         """Return the types of the records of a chain: one bit for each, by number."""
         types = 0
-        newest = self._newest_of(key)
+        newest = self._newest[self._chain(key)]
         while newest:
             types |= 1 << (self._tags[newest - 1] & _TYPE_MASK)
             newest = self._previous[newest - 1]
@@ -79,7 +80,7 @@ class KeyIndex:
 
     def chains(self) -> Iterator[Iterator[int]]:
         """Yield every chain, in the order of their beginnings."""
-        return map(self._walk, self._newest)
+        return map(self._walk, islice(self._newest, 1, None))
 
     def record_type(self, record: int) -> int:
         """Return the type that a record was entered with."""
@@ -94,27 +95,23 @@ class KeyIndex:
             yield newest - 1
             newest = self._previous[newest - 1]
 
-    def _newest_of(self, key: str) -> int:
-        chain = self._chain(key)
-        return self._newest[chain - 1] if chain else 0
-
     def _chain(self, key: str) -> int:
-        """Return one more than the number of a key's chain, 0 where it has none."""
+        """Return the chain of a key, 0 where it has none."""
         if key != self._asked:
             prefix = _prefix(key)
             slots, prefixes = self._slots, self._prefixes
             mask = len(slots) - 1
             slot = prefix & mask
-            while (chain := slots[slot]) and prefixes[chain - 1] != prefix:
+            while (chain := slots[slot]) and prefixes[chain] != prefix:
                 slot = (slot + 1) & mask
             self._asked, self._asked_chain, self._asked_slot = key, chain, slot
         return self._asked_chain
 
     def _begin(self, key: str) -> int:
         """Begin the chain of the key that was asked for last."""
+        chain = len(self._newest)
         self._prefixes.append(_prefix(key))
         self._newest.append(0)
-        chain = len(self._newest)
         self._slots[self._asked_slot] = self._asked_chain = chain
         if chain * 3 > len(self._slots) * 2:
             self._grow()
@@ -123,8 +120,8 @@ class KeyIndex:
     def _grow(self) -> None:
         mask = 2 * len(self._slots) - 1
         self._slots = slots = array("I", bytes(8 * len(self._slots)))
-        for chain, prefix in enumerate(self._prefixes, 1):
-            slot = prefix & mask
+        for chain in range(1, len(self._prefixes)):
+            slot = self._prefixes[chain] & mask
             while slots[slot]:
                 slot = (slot + 1) & mask
             slots[slot] = chain
