@@ -53,7 +53,16 @@ class Prompt:
         if turn_index in self._releases or turn_index not in self._responses:
             raise self._refusal(turn_index, "one release after the turn's response")
         self._releases[turn_index] = release
-        self._entries += _released(release)
+        for result in release.results:
+            message = {
+                "role": "tool",
+                "tool_call_id": result.tool_call_id,
+                "content": result.content,
+            }
+            self._entries.append((message, release.provenance, turn_index))
+        if release.user_message is not None:
+            message = {"role": "user", "content": release.user_message}
+            self._entries.append((message, "scripted_user", turn_index))
 
     def audited_messages(self) -> list[dict[str, Any]]:
         """Return the messages to send, after proving each one's provenance.
@@ -80,20 +89,28 @@ class Prompt:
     def _account_turn(self, turn_index: int, accounted: list[_Entry]) -> None:
         """Add what the evidence of one turn and its script account for."""
         response = self._responses[turn_index]
-        message = response.message
-        if message is None or message.get("role") in _ROLES_OF_OTHERS:
+        said = response.message
+        if said is None or said.get("role") in _ROLES_OF_OTHERS:
             raise self._leak(len(accounted))
-        accounted.append((message, "candidate", turn_index))
+        accounted.append((said, "candidate", turn_index))
         release = self._releases.get(turn_index)
         if release is None:
             return
-        own_ids = [call.id for call in response.tool_calls]
-        if (
-            release.user_message != self._script.turns[turn_index].releases_user_message
-            or [result.tool_call_id for result in release.results] != own_ids
-        ):
+        calls, results = response.tool_calls, release.results
+        if len(calls) != len(results):
             raise self._leak(len(accounted))
-        accounted += _released(release)
+        provenance = release.provenance
+        for call, result in zip(calls, results, strict=True):
+            message = {
+                "role": "tool",
+                "tool_call_id": call.id,
+                "content": result.content,
+            }
+            accounted.append((message, provenance, turn_index))
+        spoken = self._script.turns[turn_index].releases_user_message
+        if spoken is not None:
+            message = {"role": "user", "content": spoken}
+            accounted.append((message, "scripted_user", turn_index))
 
     def _refusal(self, turn_index: int, expected: str) -> ConversationError:
         return ConversationError(
@@ -112,20 +129,3 @@ class Prompt:
             expected="seed, candidate turns, earned results and scripted users only",
             recovery="report this: nothing was sent",
         )
-
-
-def _released(release: Release) -> list[_Entry]:
-    """Return the messages that a release stands for."""
-    provenance, turn_index = release.provenance, release.turn_index
-    entries: list[_Entry] = []
-    for result in release.results:
-        message = {
-            "role": "tool",
-            "tool_call_id": result.tool_call_id,
-            "content": result.content,
-        }
-        entries.append((message, provenance, turn_index))
-    if release.user_message is not None:
-        message = {"role": "user", "content": release.user_message}
-        entries.append((message, "scripted_user", turn_index))
-    return entries
