@@ -8,9 +8,10 @@ with such a list says so. Nothing here decides how a finding is shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from types import TracebackType
 from typing import Final
 
 from harness.canonical import Json, canonical_json
@@ -28,6 +29,7 @@ class Findings:
         self._violations: dict[Violation, None] = {}
         self.unchecked: Counter[tuple[str, str]] = Counter()
         """What could not be checked, by (what, why)."""
+        self._refusals = _Refusals(self.add)
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -82,10 +84,27 @@ class Findings:
         self.differs(where, f"{what}: not what follows", ours[:400], theirs[:400])
         return False
 
-    @contextmanager
-    def refusals(self) -> Iterator[None]:
+    def refusals(self) -> AbstractContextManager[None]:
         """Report what the block refuses, and go on after it."""
-        try:
-            yield
-        except FairtrialError as error:
-            self.add(error.violations)
+        return self._refusals
+
+
+class _Refusals:
+    """Takes what a block refuses; one for all blocks, since many stand at a record."""
+
+    def __init__(self, add: Callable[[Iterable[Violation]], None]) -> None:
+        self._add = add
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, FairtrialError):
+            return False
+        self._add(error.violations)
+        return True
