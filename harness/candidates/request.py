@@ -146,10 +146,9 @@ class RequestWriter:
         Raises ConversationError where a message carries gold, and CandidateError for
         a provider extension that is not allowed or a body that is no JSON.
         """
-        known = self._known(messages)
-        _refuse_answer_keys(messages, known)
+        _refuse_answer_keys(messages)
         try:
-            body = self._body(messages, known)
+            body = self._body(messages)
         except (TypeError, ValueError) as error:
             raise CandidateError(
                 "eval_candidate_request_invalid",
@@ -164,18 +163,14 @@ class RequestWriter:
             self._head_start, alias, task_id, self._trial, turn_index, body
         )
 
-    def _known(self, messages: Sequence[dict[str, Any]]) -> int:
-        """Count the messages at the front that the last request had."""
+    def _body(self, messages: Sequence[dict[str, Any]]) -> bytes:
+        if self._around is None:
+            self._around = around_messages(self._endpoint, self._tools)
         known = 0
         for old, new in zip(self._messages, messages, strict=False):
             if old is not new:
                 break
             known += 1
-        return known
-
-    def _body(self, messages: Sequence[dict[str, Any]], known: int) -> bytes:
-        if self._around is None:
-            self._around = around_messages(self._endpoint, self._tools)
         texts = self._texts[:known]
         texts += map(canonical_bytes, messages[known:])
         self._messages, self._texts = list(messages), texts
@@ -330,17 +325,17 @@ def inference_fields(endpoint: Endpoint) -> dict[str, Json]:
     return fields
 
 
-def _refuse_answer_keys(messages: Sequence[dict[str, Any]], known: int) -> None:
+def _refuse_answer_keys(messages: Sequence[dict[str, Any]]) -> None:
     # Top-level keys only: deeper ones are the candidate's own words, and a candidate
     # must not be able to stop the run by naming a column.
-    for position in range(known, len(messages)):
-        message = messages[position]
+    for position, message in enumerate(messages):
         if not ANSWER_KEYS.isdisjoint(message):
+            leaked = sorted(ANSWER_KEYS & message.keys())
             raise ConversationError(
                 "eval_conversation_answer_key_leak",
                 "a message of the prompt carries gold",
                 where=f"messages[{position}]",
                 expected="no key of the answer columns",
-                actual=", ".join(sorted(ANSWER_KEYS & message.keys())),
+                actual=", ".join(leaked),
                 recovery="nothing was sent; report this, prompts are built by us",
             )
