@@ -87,16 +87,16 @@ def _values(
     results = [[written(value) for _, value in result] for result in recorded]
     known = _known(spec, live, results)
     shown = "\n".join((known[-1], _rest_of(spec, withheld, results)))
-    return tuple(
-        WatchedValue(
-            value.kind,
-            value.source,
-            value.text,
-            _first_with(known, value.text.casefold()),
-            tuple(pool.decoys(spec, value, shown)),
-        )
-        for value in withheld
-    )
+    found = []
+    for value in withheld:
+        known_from = _first_with(known, value.text.casefold())
+        # What the first turn may hold is never early, so nobody watches for it.
+        if known_from:
+            decoys = tuple(pool.decoys(spec, value, shown))
+            found.append(
+                WatchedValue(value.kind, value.source, value.text, known_from, decoys)
+            )
+    return tuple(found)
 
 
 def _first_with(known: Sequence[str], text: str) -> int:
