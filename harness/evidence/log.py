@@ -2,7 +2,8 @@
 
 A record is handed to the kernel whole, in one write; a killed process loses none.
 `sync` makes the records survive a power loss. Opening reads the file once, from
-front to back, and verifies every line; `log_reader` says what stays in memory.
+front to back, and verifies every line; `log_reader` says what stays in memory. At
+the end `content_hash` refuses a written log that somebody else has changed.
 
 An unterminated last line is what a killed or full machine leaves: it is moved to
 `<log>.torn-<n>`, the log is cut before it, and `torn` says so. Opened read-only,
@@ -18,8 +19,9 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from harness.canonical import Json, canonical_bytes
 from harness.errors import EvidenceError
@@ -37,6 +39,9 @@ from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.log_scan import LogScan
 from harness.strict_json import StrictJsonError, decode_document
 
+if TYPE_CHECKING:
+    from _hashlib import HASH
+
 _READ_SIZE: Final = 1 << 16
 
 
@@ -52,6 +57,8 @@ class AppendLog(LogReader):
         self._writable = False
         self._broken: str | None = None
         self._synced = 0
+        self._passed: HASH | None = None
+        """The digest of all bytes that were read or written here, if it is kept."""
 
     @classmethod
     def open(
@@ -60,11 +67,14 @@ class AppendLog(LogReader):
         log: LogFormat,
         *,
         writable: bool,
+        guarded: bool = False,
         visit: Callable[[AppendLog, Entry], None] | None = None,
     ) -> Self:
         """Open and verify a log; create it (mode 0600) when it is to be written.
 
         `visit` sees every record in order, before it is entered into the index.
+        `guarded` holds a log that is only read to its bytes, as one that is written
+        always is (`content_hash`).
         Raises EvidenceError: damage, `eval_run_in_use` when another process writes
         it, `eval_cli_runtime_failed` when the machine refuses.
         """
@@ -74,6 +84,7 @@ class AppendLog(LogReader):
         flags |= writing if writable else os.O_RDONLY
         with machine_refusals("open a log", path):
             opened = cls(path, log, os.open(path, flags, 0o600))
+        opened._passed = sha256() if writable or guarded else None
         try:
             with machine_refusals("open a log", path):
                 opened._start(visit, writable=writable)
@@ -116,6 +127,8 @@ class AppendLog(LogReader):
             for line, entry in scan:
                 if visit is not None:
                     visit(self, entry)
+                if self._passed is not None:
+                    self._passed.update(line)
                 self._enter(
                     line, entry.record_type, entry.key, entry.number, entry.digest
                 )
@@ -156,6 +169,30 @@ class AppendLog(LogReader):
         """Whether records were written that a power loss could take."""
         return self._synced < self._end
 
+    @property
+    def content_hash(self) -> str:
+        """The hash of the file's whole records, read again to where they end.
+
+        Raises EvidenceError where a guarded log is not what passed through here, or
+        no longer stands in its place.
+        """
+        found = super().content_hash
+        if self._passed is None:
+            return found
+        if found != "sha256:" + self._passed.hexdigest():
+            for _ in self.entries():  # The first that was changed is named.
+                continue
+            raise self._changed("a record was replaced by another whole one")
+        with machine_refusals("find a log again", self.path):
+            found_file = self.path.stat()
+        if not os.path.samestat(found_file, os.fstat(self._descriptor)):
+            raise self._changed("another file has its name")
+        if found_file.st_size != self._end:
+            raise self._changed(
+                f"it has {found_file.st_size} bytes, and had {self._end}"
+            )
+        return found
+
     def append(
         self,
         record_type: str,
@@ -186,6 +223,8 @@ class AppendLog(LogReader):
             raise self._unfit(f"{len(line)} bytes are more than {MAX_LINE_BYTES}")
         was_dirty = self.dirty
         self._write(line)
+        if self._passed is not None:
+            self._passed.update(line)
         self._enter(line, record_type, key, number, digest)
         if not was_dirty and self.on_dirty is not None:
             self.on_dirty()

@@ -123,7 +123,9 @@ class PlanFile:
         Raises EvidenceError (`eval_artifact_invalid`) at damage and ArtifactError
         when the file is no whole plan.
         """
-        log = AppendLog.open(path, PLAN_FILE, writable=False, visit=check_order)
+        log = AppendLog.open(
+            path, PLAN_FILE, writable=False, guarded=True, visit=check_order
+        )
         try:
             return cls(log)
         except BaseException:

@@ -352,6 +352,56 @@ class TestChangedWhileOpen:
             with pytest.raises(EvidenceError, match="record 2"):
                 log.entry(1)
 
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda whole: whole.replace(b"true", b"null"), "record 2,"),
+            (lambda whole: whole[:-3], "record 4,.*shrank"),
+            (lambda whole: whole + b"x", "had"),
+        ],
+        ids=["edited", "cut", "longer"],
+    )
+    def test_a_written_log_has_the_hash_of_what_was_written_or_none(
+        self, path, change, reason
+    ):
+        write(path, RECORDS[:2])
+        with AppendLog.open(path, NOTES, writable=True) as log:
+            for record_type, subject, payload, number in RECORDS[2:]:
+                log.append(record_type, subject, payload, number)
+            assert log.content_hash == hash_file(path)
+            path.write_bytes(change(path.read_bytes()))
+
+            with pytest.raises(EvidenceError, match=f"(?s){reason}"):
+                log.content_hash  # noqa: B018 - reading it is what is tested
+
+    def test_a_log_that_somebody_removed_has_no_hash(self, path):
+        write(path)
+        with AppendLog.open(path, NOTES, writable=True) as log:
+            path.unlink()
+
+            with pytest.raises(EvidenceError, match="eval_cli_runtime_failed"):
+                log.content_hash  # noqa: B018 - reading it is what is tested
+
+    @pytest.mark.parametrize("writable", [True, False])
+    def test_a_log_whose_name_another_file_has_is_refused(self, path, writable):
+        whole = write(path)
+        with AppendLog.open(path, NOTES, writable=writable, guarded=True) as log:
+            path.unlink()
+            path.write_bytes(whole)
+
+            with pytest.raises(EvidenceError, match="another file has its name"):
+                log.content_hash  # noqa: B018 - reading it is what is tested
+
+    def test_a_record_replaced_by_another_whole_one_is_refused(self, path):
+        other = write(path, [("first", key(1), {"text": "b"}, None)])
+        path.unlink()
+        write(path, [("first", key(1), {"text": "a"}, None)])
+        with AppendLog.open(path, NOTES, writable=True) as log:
+            path.write_bytes(other)
+
+            with pytest.raises(EvidenceError, match="another whole one"):
+                log.content_hash  # noqa: B018 - reading it is what is tested
+
 
 def test_a_log_open_for_reading_takes_no_record(path):
     write(path)
