@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,7 +99,7 @@ def make_run(folder: Path, episodes: int) -> Path:
     from harness.evidence.folder import RunFolder
     from harness.evidence.plan_file import PlanFile
     from harness.report.html import render_html
-    from harness.run.authorize import pass_gates, write_authorized
+    from harness.run.authorize import pass_gates, throwaway_probe, write_authorized
     from harness.run.publish import CollectedRun, publish_run, task_table
     from harness.run.recorded import LiveEvidence
     from harness.run.score import score_run
@@ -110,7 +111,9 @@ def make_run(folder: Path, episodes: int) -> Path:
     config = load_config(write_config(folder, f"w-{episodes}", url, "trace", trials))
     run = RunFolder(config.paths.output_dir)
     run.create()
-    write_authorized(run, config, pass_gates(config, run), now=started)
+    probe = partial(throwaway_probe, config)
+    authorized = pass_gates(config, run, probe=probe)
+    write_authorized(run, config, authorized, now=started)
     settings = RunSettings.from_resolved(config.resolved_document())
     with (
         CandidateLog.open(run.file("candidate_io_cache"), writable=True) as log,

@@ -87,7 +87,6 @@ DEPENDENCY: Final = _ended("dependency_resolution_failed", "pack")
 
 STOP_LIMIT: Final = Cell("run", "eval_candidate_stop_limit", "provider")
 KEY_REFUSED: Final = Cell("run", "eval_candidate_authentication_failed", "provider")
-HOST_FAILED: Final = Cell("run", "eval_oracle_session_failed", "oracle")
 PACK_REFUSED: Final = Cell("run", "eval_source_oracle_resource_mismatch", "operator")
 CANDIDATE_LOG: Final = Cell("run", "eval_candidate_cache_invalid", "operator")
 EPISODE_LOG: Final = Cell("run", "eval_tool_trace_cache_invalid", "operator")

@@ -146,10 +146,10 @@ def _stops(
     async def accept_key() -> None:
         endpoint.refuses_key_from = None
 
-    def spoil_import(number: int, action: str) -> Callable[[], Awaitable[None]]:
+    def spoil_import(action: str) -> Callable[[], Awaitable[None]]:
         async def spoil() -> None:
             log = stage.record_file(name)
-            stage.pack.plan_faults(log, (), {number: action})
+            stage.pack.plan_faults(log, (), {1: action})
 
         return spoil
 
@@ -162,20 +162,10 @@ def _stops(
     ]
     if stage.level != "process":
         return blows
-    # The first import of a run is the probe's, the second one the host's.
     return [
         *blows,
         *(
-            _Blow(f"import: {do}", cells.PACK_REFUSED, spoil_import(1, do), rest)
-            for do in ("exit", "raise")
-        ),
-        *(
-            _Blow(
-                f"import in the host: {do}",
-                cells.HOST_FAILED,
-                spoil_import(2, do),
-                rest,
-            )
+            _Blow(f"import: {do}", cells.PACK_REFUSED, spoil_import(do), rest)
             for do in ("exit", "raise", "hang")
         ),
     ]

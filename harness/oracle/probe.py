@@ -11,6 +11,7 @@ from harness.oracle.contracts import (
     IsolationLevel,
     OracleFault,
     PackCode,
+    PackHost,
     SessionContext,
     WorkerDeadlines,
     WorkerLimits,
@@ -52,17 +53,27 @@ async def probe(
         pack, level=level, mode="per_task", deadlines=timing, limits=limits
     )
     async with host:
-        end = anyio.current_time() + timing.import_s + timing.call_s * 2
-        try:
-            session = await host.open_session(
-                SessionContext("probe", 0, _CLOCK), deadline=end
-            )
-            tools = _names("list_tools()", await session.list_tools())
-            assertions = _names("the assertions", await session.assertion_names())
-            await session.close()
-        except OracleFault as fault:
-            return ProbeReport(False, str(fault), (), (), host.applied)
-        return ProbeReport(True, "", tools, assertions, host.applied)
+        return await ask(host, timing)
+
+
+async def ask(host: PackHost, timing: WorkerDeadlines) -> ProbeReport:
+    """List tools and assertions of a host's pack, asked in a worker of its own."""
+    end = anyio.current_time() + timing.import_s + timing.call_s * 2
+    try:
+        session = await host.open_session(
+            SessionContext("probe", 0, _CLOCK), deadline=end
+        )
+        tools = _names("list_tools()", await session.list_tools())
+        assertions = _names("the assertions", await session.assertion_names())
+        await session.close()
+    except OracleFault as fault:
+        return unusable(fault, host.applied)
+    return ProbeReport(True, "", tools, assertions, host.applied)
+
+
+def unusable(fault: OracleFault, applied: dict[str, Json]) -> ProbeReport:
+    """Return the report of a pack that could not be imported or asked."""
+    return ProbeReport(False, str(fault), (), (), applied)
 
 
 def _names(source: str, value: Json) -> tuple[str, ...]:

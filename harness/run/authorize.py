@@ -21,6 +21,7 @@ from harness.benchmark.contamination import (
     write_plan_failure,
     write_plan_report,
 )
+from harness.benchmark.oracle_check import Probe
 from harness.benchmark.pack_code import PackCode
 from harness.benchmark.projection import project_task
 from harness.benchmark.source import (
@@ -44,7 +45,8 @@ from harness.evidence.plan_file import (
     write_plan,
 )
 from harness.oracle.contracts import IsolationLevel, WorkerDeadlines, WorkerLimits
-from harness.oracle.probe import ProbeReport, probe
+from harness.oracle.probe import ProbeReport
+from harness.oracle.probe import probe as probe_pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,17 @@ class Authorized:
     plan: EligiblePlan
 
 
-def pass_gates(config: EvalConfig, folder: RunFolder | None) -> Authorized:
+def pass_gates(
+    config: EvalConfig, folder: RunFolder | None, *, probe: Probe
+) -> Authorized:
     """Verify the source and authorize the plan.
 
-    Reports go to `folder`; None (a dry run) writes nothing. Raises SourceError or
-    ContaminationError after writing the failure file.
+    `probe` asks a local pack what it offers. Reports go to `folder`; None (a dry
+    run) writes nothing. Raises SourceError or ContaminationError after writing the
+    failure file.
     """
     try:
-        source = verify_source(config, probe=partial(_probe, config))
+        source = verify_source(config, probe=probe)
     except SourceError as error:
         if folder is not None:
             write_source_failure(folder.path, config, error)
@@ -98,11 +103,13 @@ def worker_limits(config: EvalConfig) -> WorkerLimits:
     return WorkerLimits(**config.limits.worker.model_dump())
 
 
-def _probe(config: EvalConfig, pack: PackCode, *, level: IsolationLevel) -> ProbeReport:
-    """Import the pack in a throwaway worker, contained as the run will be."""
+def throwaway_probe(
+    config: EvalConfig, pack: PackCode, *, level: IsolationLevel
+) -> ProbeReport:
+    """Import the pack in a throwaway host, contained as a run would be."""
     return anyio.run(
         partial(
-            probe,
+            probe_pack,
             pack,
             level=level,
             deadlines=worker_deadlines(config),

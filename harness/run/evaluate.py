@@ -8,33 +8,32 @@ run leaves a folder that can be resumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from harness.benchmark.contamination import assert_plan_unchanged
-from harness.benchmark.pack import Pack
+from harness.benchmark.oracle_check import Probe
 from harness.candidates.chat_http import ChatHttpCandidate
 from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.causes import EXIT_DONE, EXIT_OVER_CAP
 from harness.config import EvalConfig
-from harness.errors import ArtifactError, OracleError
+from harness.errors import ArtifactError
 from harness.evidence.candidate_log import CandidateLog, check_bodies
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
-from harness.oracle.contracts import OracleFault, PackHost
-from harness.oracle.opening import open_host
+from harness.oracle.contracts import PackHost
 from harness.run.authorize import (
     Authorized,
     pass_gates,
-    worker_deadlines,
-    worker_limits,
+    throwaway_probe,
     write_authorized,
 )
 from harness.run.collect import Collector, Progress
@@ -50,6 +49,7 @@ from harness.run.publish import (
 from harness.run.recorded import LiveEvidence
 from harness.run.replay import Replayed, replay_run
 from harness.run.resuming import ResumingCandidate
+from harness.run.run_oracle import RunOracle, confirm
 from harness.run.settings import RunSettings
 from harness.scoring.aggregate import STOPS_OVER_CAP
 from harness.scoring.reading import ScorableTask
@@ -83,11 +83,7 @@ def evaluate(
     keys = api_keys(config.candidates)
     folder.create()
     with folder.lock(started_at=started.isoformat()):
-        authorized = pass_gates(config, folder)
-        write_authorized(folder, config, authorized, now=started)
-        discard_unfinished(folder)
-        collected = anyio.run(_collect_all, config, folder, authorized, keys, watch)
-        authorized.source.assert_unchanged()
+        collected = anyio.run(_collected, config, folder, keys, watch, started)
         report = publish_run(
             folder,
             collected,
@@ -110,94 +106,85 @@ def _replayed(folder: RunFolder) -> Replayed:
     return replayed
 
 
+async def _collected(
+    config: EvalConfig,
+    folder: RunFolder,
+    keys: Mapping[str, str | None],
+    watch: Watch,
+    started: datetime,
+) -> CollectedRun:
+    """Pass the gates and collect; raise what stops the run."""
+    async with AsyncExitStack() as stack:
+        oracle = RunOracle(config, stack)
+        # In a thread, so that the loop can serve the oracle that the gates ask.
+        authorized = await anyio.to_thread.run_sync(
+            _authorized, config, folder, oracle.probe, started
+        )
+        pack = authorized.source.pack
+        host = None if pack is None else await oracle.host(pack)
+        collected = await _collect_all(config, folder, authorized, host, keys, watch)
+    authorized.source.assert_unchanged()
+    return collected
+
+
+def _authorized(
+    config: EvalConfig, folder: RunFolder, probe: Probe, started: datetime
+) -> Authorized:
+    authorized = pass_gates(config, folder, probe=probe)
+    write_authorized(folder, config, authorized, now=started)
+    discard_unfinished(folder)
+    return authorized
+
+
 async def _collect_all(
     config: EvalConfig,
     folder: RunFolder,
     authorized: Authorized,
+    host: PackHost | None,
     keys: Mapping[str, str | None],
     watch: Watch,
 ) -> CollectedRun:
     """Collect every candidate's evidence, and score it meanwhile."""
-    async with AsyncExitStack() as stack:
+    source = authorized.source
+    with ExitStack() as stack:
         log = stack.enter_context(
             CandidateLog.open(
                 folder.file("candidate_io_cache"), writable=True, visit=check_bodies
             )
         )
-        episodes, host = await _oracle(config, folder, authorized, stack)
+        episodes = None
+        if host is not None:
+            episodes = stack.enter_context(
+                EpisodeLog.open(folder.file("tool_trace_cache"), writable=True)
+            )
         plan = stack.enter_context(PlanFile.open(folder.file("eval_plan")))
         logs = [log.log] if episodes is None else [log.log, episodes.log]
-        source = authorized.source
         source.assert_unchanged()
         assert_plan_unchanged(authorized.plan, config, source)
         settings = RunSettings.from_resolved(config.resolved_document())
         evidence = LiveEvidence(settings, plan, log, episodes)
-        with task_table(folder, wanted=settings.write_task_results) as take_row:
-            scoring = LiveScoring(evidence, take_row)
-            work = _Work(
-                config,
-                plan,
-                log,
-                episodes,
-                host,
-                keys,
-                source.assert_stat_unchanged,
-                watch,
-                scoring.recorded.add,
-            )
-            collecting = partial(while_committed, logs, partial(_candidates, work))
-            await accompanied(scoring.run, collecting)
-            if host is not None and source.pack is not None:
-                await _confirm(host, source.pack)
-            scored = scoring.result()
+        take_row = stack.enter_context(
+            task_table(folder, wanted=settings.write_task_results)
+        )
+        scoring = LiveScoring(evidence, take_row)
+        work = _Work(
+            config,
+            plan,
+            log,
+            episodes,
+            host,
+            keys,
+            source.assert_stat_unchanged,
+            watch,
+            scoring.recorded.add,
+        )
+        collecting = partial(while_committed, logs, partial(_candidates, work))
+        await accompanied(scoring.run, collecting)
+        if host is not None and source.pack is not None:
+            await confirm(host, source.pack)
+        scored = scoring.result()
         applied = {} if host is None else host.applied
         return CollectedRun(plan.header, scored, evidence.files(), applied)
-
-
-async def _oracle(
-    config: EvalConfig,
-    folder: RunFolder,
-    authorized: Authorized,
-    stack: AsyncExitStack,
-) -> tuple[EpisodeLog | None, PackHost | None]:
-    pack = authorized.source.pack
-    if pack is None:
-        return None, None
-    episodes = stack.enter_context(
-        EpisodeLog.open(folder.file("tool_trace_cache"), writable=True)
-    )
-    host = open_host(
-        pack.code(),
-        level=config.isolation.level,
-        mode=config.isolation.host,
-        deadlines=worker_deadlines(config),
-        limits=worker_limits(config),
-    )
-    try:
-        await stack.enter_async_context(host)
-    except OracleFault as fault:
-        raise _no_oracle(pack, fault) from None
-    return episodes, host
-
-
-async def _confirm(host: PackHost, pack: Pack) -> None:
-    """Have the oracle say once more who it is, before anything is published."""
-    try:
-        await host.confirm_identity()
-    except OracleFault as fault:
-        raise _no_oracle(pack, fault) from None
-
-
-def _no_oracle(pack: Pack, fault: OracleFault) -> OracleError:
-    return OracleError(
-        "eval_oracle_session_failed",
-        "the pack's oracle cannot be used",
-        where=f"pack {pack.pack_id} {pack.version}",
-        expected="a pack that imports within limits.import_timeout_s, and an "
-        "endpoint, if it has one, that answers within limits.tool_timeout_s",
-        actual=str(fault),
-        recovery="`fairtrial pack check` shows what is wrong with the pack",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +250,7 @@ def dry_run(config: EvalConfig) -> dict[str, Any]:
     Raises CandidateError where a run would miss a key, as the run itself does.
     """
     api_keys(config.candidates)
-    authorized = pass_gates(config, None)
+    authorized = pass_gates(config, None, probe=partial(throwaway_probe, config))
     plan, oracle = authorized.plan, authorized.source.oracle
     return {
         "status": "preflight_passed",
