@@ -242,9 +242,10 @@ def _artifacts() -> Iterator[str]:
     )
     rows = [(f"`{file}`", _ARTIFACTS[name]) for name, file in ARTIFACT_FILES.items()]
     manifest = (
-        "written last; binds identities, all files above, every record and itself"
+        f"`{MANIFEST_FILE}`",
+        "written last; binds identities, all files above, every record and itself",
     )
-    yield _table(("file", "holds"), iter([*rows, (f"`{MANIFEST_FILE}`", manifest)]))
+    yield _table(("file", "holds"), iter([*rows, manifest]))
     yield "## Of a run of kind `mlperf-agentic`"
     yield _prose(
         """The folder is the report folder that `fairtrial score mlperf-agentic` reads,

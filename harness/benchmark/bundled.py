@@ -36,12 +36,16 @@ def bundled_pack(name: str) -> Path:
 
 
 def resolve_pack(text: str) -> Path:
-    """Return the pack folder of a command-line word: a path, or a bundled name."""
+    """Return the pack folder of a command-line word: a path, or a bundled name.
+
+    A folder that is no pack, a benchmark for one, does not hide a bundled name.
+    """
     path = Path(text)
+    is_bundled = text in bundled_names()
+    if is_bundled and not (path / MANIFEST_NAME).exists():
+        return bundled_pack(text)
     if path.exists():
         return path
-    if text in bundled_names():
-        return bundled_pack(text)
     raise _unknown(text)
 
 

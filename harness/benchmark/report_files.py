@@ -29,7 +29,8 @@ def replace_report(
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".{name}.{os.getpid()}.tmp"
     try:
-        with temporary.open("wb") as stream:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
             stream.write(report_bytes(payload))
             stream.flush()
             os.fsync(stream.fileno())

@@ -110,7 +110,10 @@ def _usage(problem: str, where: str = "") -> UsageError:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is no time in seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
     return seconds

@@ -99,7 +99,8 @@ def _drill(arguments: argparse.Namespace, folder: Path) -> DrillResult:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number of episodes: 1 or more")
-    return count
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of episodes: 1 or more"
+        )
+    return int(text)

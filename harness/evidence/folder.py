@@ -103,11 +103,11 @@ class RunFolder:
         if foreign:
             raise ArtifactError(
                 "eval_cli_artifact_conflict",
-                "the output folder holds files that no run wrote",
-                where=self.path.name,
-                expected="a folder that is absent, empty or a run's own",
+                "the folder holds files that no run wrote",
+                where=str(self.path),
+                expected="the folder of a run, or a place for a new one",
                 actual=", ".join(foreign[:5]),
-                recovery="choose another output folder",
+                recovery="name the folder of a run, or choose another output folder",
             )
         return FolderState.EMPTY
 

@@ -67,7 +67,7 @@ def _task_id(evidence: Evidence, text: str) -> str:
     if text in evidence.plan:
         return text
     task_ids = evidence.plan.header.task_ids
-    found = next((each for each in task_ids if each.startswith(text)), None)
+    found = next((each for each in task_ids if text and each.startswith(text)), None)
     if found is None:
         raise _not_planned(f"task {text}", _some(task_ids))
     return found

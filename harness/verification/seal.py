@@ -76,7 +76,7 @@ def seal_run(
         raise UsageError(
             "eval_output_exists",
             "the output exists already",
-            where=output.name,
+            where=str(output),
             expected="a name that is free",
             recovery="choose another --output",
         )

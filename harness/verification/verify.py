@@ -82,9 +82,9 @@ def verify(path: Path, extras: Extras | None = None) -> Verification:
         raise ArtifactError(
             "eval_artifact_invalid",
             "there is no run here",
-            where=path.name,
+            where=str(path),
             expected="a run folder, or a file that `fairtrial seal` wrote",
-            actual="no such file",
+            actual="no regular file" if path.exists() else "no such file",
             recovery="name the output folder of a finished run, or a bundle",
         )
     else:

@@ -1,6 +1,7 @@
 """A pack loads whole or says everything that is wrong with it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_bundled_name_resolves_and_unknown_does_not():
     assert resolve_pack("library") == bundled_pack("library")
     with pytest.raises(PackError, match="no such pack"):
         resolve_pack("no-such-pack")
+
+
+def test_only_a_pack_in_this_folder_hides_a_bundled_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bank").mkdir()
+    assert resolve_pack("bank") == bundled_pack("bank")
+
+    (tmp_path / "bank" / "manifest.yaml").touch()
+    assert resolve_pack("bank") == Path("bank")
 
 
 def test_folder_without_manifest_is_refused(tmp_path):

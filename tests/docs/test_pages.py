@@ -49,6 +49,18 @@ def test_links_lead_somewhere(name):
     assert broken == []
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_rows_of_a_table_have_the_columns_of_its_head(name):
+    text = re.sub(r"```.*?```", "", PAGES[name].read_text(), flags=re.DOTALL)
+    tables = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
+    columns = [
+        {len(re.split(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        for table in tables
+    ]
+
+    assert all(len(counts) == 1 for counts in columns), columns
+
+
 def test_index_reaches_every_page_of_the_documentation():
     index = ROOT / "docs/README.md"
     reached = {(index.parent / target).resolve() for target in links(index)}

@@ -97,7 +97,7 @@ def test_retried_request_shows_every_attempt(bent):
 
 @pytest.mark.parametrize(
     ("task_id", "candidate", "trial"),
-    [("no-such-task", None, 0), (None, "nobody", 0), (None, None, 7)],
+    [("no-such-task", None, 0), ("", None, 0), (None, "nobody", 0), (None, None, 7)],
 )
 def test_episode_that_was_not_planned_is_a_usage_error(
     bent, extra_task, task_id, candidate, trial
@@ -105,7 +105,7 @@ def test_episode_that_was_not_planned_is_a_usage_error(
     with pytest.raises(UsageError):
         explain_episode(
             bent.output("executable"),
-            task_id or extra_task,
+            extra_task if task_id is None else task_id,
             candidate=candidate,
             trial=trial,
         )
