@@ -25,10 +25,6 @@ class TurnDraft:
 
     turn_index: int
     outcome: Outcome
-    text: str | None
-    """The text of the answer, None where none came."""
-    tool_calls: tuple[ToolCall, ...]
-    """The calls of the answer, () where none came."""
     companions: tuple[str, ...]
     reason_code: str
     detail: str
@@ -37,6 +33,18 @@ class TurnDraft:
     released_user_message_hash: str | None = None
     advanced: bool = False
     matched: bool | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The text of the answer, None where none came."""
+        response = self.outcome.response
+        return None if response is None else response.text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the answer, () where none came."""
+        response = self.outcome.response
+        return () if response is None else response.tool_calls
 
     def record(self) -> ObservedTurn:
         """Return the turn as evidence."""

@@ -206,18 +206,17 @@ class _Conversation:
             self.turns[index].released_user_message_hash = spoken
 
     def observe(self, turn: ScriptedTurn, outcome: Outcome) -> TurnDraft:
-        index, response, detail = turn.turn_index, outcome.response, outcome.detail
-        if response is None:
-            return TurnDraft(index, outcome, None, (), (), "turn.observed", detail)
-        companions = turn_companions(
-            response,
-            expects_calls=turn.expects_calls,
-            tool_names=self.catalog.names,
-            max_tokens=self.request.endpoint.inference.get("max_tokens"),
-        )
-        text, calls = response.text, response.tool_calls
+        response = outcome.response
+        companions: tuple[str, ...] = ()
+        if response is not None:
+            companions = turn_companions(
+                response,
+                expects_calls=turn.expects_calls,
+                tool_names=self.catalog.names,
+                max_tokens=self.request.endpoint.inference.get("max_tokens"),
+            )
         return TurnDraft(
-            index, outcome, text, calls, companions, "turn.observed", detail
+            turn.turn_index, outcome, companions, "turn.observed", outcome.detail
         )
 
     async def judge(

@@ -133,7 +133,7 @@ class RunFolder:
             raise ArtifactError(
                 "eval_run_unfinished",
                 "the output folder holds an unfinished run",
-                where=self.path.name,
+                where=str(self.path),
                 expected="a finished run, or no run",
                 recovery="`fairtrial run CONFIG --resume` reuses what is complete",
             )
@@ -182,7 +182,7 @@ def _file(path: Path) -> ArtifactError:
     return ArtifactError(
         "eval_cli_artifact_conflict",
         "this is a file, and not the folder of a run",
-        where=path.name,
+        where=str(path),
         expected="a run folder",
         actual="a file",
         recovery="`fairtrial verify` reads a bundle as it is; `tar -xf` gives its run "
@@ -191,11 +191,11 @@ def _file(path: Path) -> ArtifactError:
 
 
 def _rescoring(path: Path) -> ArtifactError:
-    run = f"{path.name}/{PARENT_FOLDER}"
+    run = path / PARENT_FOLDER
     return ArtifactError(
         "eval_cli_artifact_conflict",
         "the folder holds a rescoring, and this is done with a run",
-        where=path.name,
+        where=str(path),
         expected="a run folder",
         actual=f"a record of another scoring; its run is in {run}",
         recovery=f"name {run}; `fairtrial verify`, `replay` and `explain` take the "

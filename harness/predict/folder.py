@@ -104,7 +104,7 @@ class PredictFolder:
             raise ArtifactError(
                 "eval_cli_artifact_conflict",
                 "the output folder holds files that no predict run wrote",
-                where=self.path.name,
+                where=str(self.path),
                 expected="a folder that is absent, empty or a predict run's own",
                 actual=", ".join(foreign[:5]),
                 recovery="choose another output folder",
@@ -143,7 +143,7 @@ class PredictFolder:
                 f"the output folder holds an {state} run"
                 if state is PredictState.UNFINISHED
                 else "the output folder holds a failed evaluation",
-                where=self.path.name,
+                where=str(self.path),
                 expected="a finished run, or no run",
                 recovery="the same command with --resume reuses what is complete",
             )
@@ -251,7 +251,7 @@ def refuse_predict_run(folder: Path, command: str) -> None:
         raise ArtifactError(
             "eval_artifact_invalid",
             f"`fairtrial {command}` does not serve predict runs",
-            where=folder.name,
+            where=str(folder),
             expected="a run of kind executable",
             actual="a run of kind predict",
             recovery="`fairtrial replay` and `verify` work it out again; "

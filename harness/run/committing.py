@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -11,10 +11,11 @@ from harness.errors import FairtrialError, first_own
 from harness.evidence.commit import Committer
 from harness.evidence.log import AppendLog
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Result = TypeVar("Result")
+Work = Callable[[], Coroutine[Any, Any, Result]]
 
 
-async def while_committed(logs: Sequence[AppendLog], work: Work) -> None:
+async def while_committed(logs: Sequence[AppendLog], work: Work[None]) -> None:
     """Do the work while the logs are synced; raise what stopped it.
 
     A sync that failed ends the work.
@@ -22,14 +23,14 @@ async def while_committed(logs: Sequence[AppendLog], work: Work) -> None:
     await accompanied(Committer(logs).run, work)
 
 
-async def accompanied(companion: Work, work: Work) -> None:
+async def accompanied(companion: Work[None], work: Work[Result]) -> Result:
     """Do the work and end its companion after it; raise what stopped either."""
     failure: FairtrialError | None = None
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(companion)
             try:
-                await work()
+                result = await work()
             except FairtrialError as error:
                 failure = error
             group.cancel_scope.cancel()
@@ -37,3 +38,4 @@ async def accompanied(companion: Work, work: Work) -> None:
         raise first_own(failures) from None
     if failure is not None:
         raise failure
+    return result

@@ -117,9 +117,9 @@ async def _collected(
     async with AsyncExitStack() as stack:
         oracle = RunOracle(config, stack)
         # In a thread, so that the loop can serve the oracle that the gates ask.
-        authorized = await anyio.to_thread.run_sync(
-            _authorized, config, folder, oracle.probe, started
-        )
+        gates = partial(_authorized, config, folder, oracle.probe, started)
+        passing = partial(anyio.to_thread.run_sync, gates)
+        authorized = await accompanied(oracle.answer, passing)
         pack = authorized.source.pack
         host = None if pack is None else await oracle.host(pack)
         collected = await _collect_all(config, folder, authorized, host, keys, watch)

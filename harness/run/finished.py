@@ -58,7 +58,7 @@ def no_run(path: Path, state: FolderState) -> ArtifactError:
         "the folder holds an unfinished run"
         if unfinished
         else "there is no run in this folder",
-        where=path.name,
+        where=str(path),
         expected=f"a folder with {MANIFEST_FILE}",
         actual=state.value,
         recovery="finish it with `fairtrial run CONFIG --resume`"

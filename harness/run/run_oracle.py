@@ -7,8 +7,10 @@ them.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 
+import anyio
 import anyio.from_thread
 
 from harness.benchmark.pack import Pack
@@ -29,37 +31,57 @@ class RunOracle:
         self._config = config
         self._stack = stack
         self._host: PackHost | None = None
+        self._asked = anyio.Event()
+        self._pack: PackCode | None = None
+        """What the gates ask about."""
+        self._answer: Future[ProbeReport] = Future()
 
     def probe(self, pack: PackCode, *, level: IsolationLevel) -> ProbeReport:
-        """Start the host and ask it; called from a thread that the loop started.
+        """Have the loop start the host and ask it; called from a thread of the loop.
 
-        A pack that cannot be imported or asked is a report, not an exception. Raises
-        OracleError when the level cannot be had.
+        `level` is the config's. A pack that cannot be imported or asked is a report,
+        not an exception. Raises OracleError when the level cannot be had, and
+        CancelledError when nobody will answer any more.
         """
-        return anyio.from_thread.run(self._ask, pack, level)
+        if level != self._config.isolation.level:
+            raise AssertionError("a run has one level")
+        self._pack = pack
+        anyio.from_thread.run_sync(self._asked.set)
+        return self._answer.result()
 
-    async def _ask(self, pack: PackCode, level: IsolationLevel) -> ProbeReport:
+    async def answer(self) -> None:
+        """Answer the gates; to be cancelled when they are passed."""
         try:
-            host = await self._started(pack, level)
+            await self._asked.wait()
+            self._answer.set_result(await self._ask())
+        except OracleError as error:
+            self._answer.set_exception(error)
+        finally:
+            # Without effect on an answer; without one, the thread must not wait.
+            self._answer.cancel()
+
+    async def _ask(self) -> ProbeReport:
+        if self._pack is None:
+            raise AssertionError("nobody asked")
+        try:
+            host = await self._started(self._pack)
         except OracleFault as fault:
             return unusable(fault, {})
         return await ask(host, worker_deadlines(self._config))
 
     async def host(self, pack: Pack) -> PackHost:
         """Return the running host; raise OracleError where there can be none."""
-        if self._host is None:
-            try:
-                await self._started(pack.code(), self._config.isolation.level)
-            except OracleFault as fault:
-                raise no_oracle(pack, fault) from None
-        if self._host is None:
-            raise AssertionError("it was started")
-        return self._host
+        if self._host is not None:
+            return self._host
+        try:
+            return await self._started(pack.code())
+        except OracleFault as fault:
+            raise _no_oracle(pack, fault) from None
 
-    async def _started(self, pack: PackCode, level: IsolationLevel) -> PackHost:
+    async def _started(self, pack: PackCode) -> PackHost:
         host = open_host(
             pack,
-            level=level,
+            level=self._config.isolation.level,
             mode=self._config.isolation.host,
             deadlines=worker_deadlines(self._config),
             limits=worker_limits(self._config),
@@ -73,10 +95,10 @@ async def confirm(host: PackHost, pack: Pack) -> None:
     try:
         await host.confirm_identity()
     except OracleFault as fault:
-        raise no_oracle(pack, fault) from None
+        raise _no_oracle(pack, fault) from None
 
 
-def no_oracle(pack: Pack, fault: OracleFault) -> OracleError:
+def _no_oracle(pack: Pack, fault: OracleFault) -> OracleError:
     """Return the refusal of a pack whose oracle cannot be used."""
     return OracleError(
         "eval_oracle_session_failed",

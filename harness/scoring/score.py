@@ -173,11 +173,7 @@ def _score(
         successful_executions=sum(e.status in SUCCEEDED for e in executions),
         expected_dependencies=0 if part is None else len(part.dependencies),
         required_assertions=0 if part is None else len(part.assertions),
-        turns=tuple(
-            _scored_turn(turn, turn.observed)
-            for turn in reading.turns
-            if turn.observed is not None
-        ),
+        turns=_scored_turns(reading),
         gates=gates,
         metrics=metrics,
         task_success=success,
@@ -207,6 +203,14 @@ def _companions(reading: Reading) -> tuple[TaskCompanion, ...]:
     if reading.booking.is_stop and mismatched:
         marks.add("stops_after_mismatch")
     return tuple(mark for mark in COMPANIONS if mark in marks)
+
+
+def _scored_turns(reading: Reading) -> tuple[ScoredTurn, ...]:
+    return tuple(
+        _scored_turn(turn, turn.observed)
+        for turn in reading.turns
+        if turn.observed is not None
+    )
 
 
 def _scored_turn(turn: TurnReading, observed: ObservedTurn) -> ScoredTurn:
