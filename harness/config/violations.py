@@ -154,9 +154,10 @@ class Violations:
         for part in path:
             if not isinstance(value, dict | list):
                 return default
-            if isinstance(value, dict) and part not in value:
+            try:
+                value = value[part]  # type: ignore[index]
+            except (LookupError, TypeError):  # No such key, or a list under a name.
                 return default
-            value = value[part]  # type: ignore[index]
         return value
 
     def candidates(self) -> int:

@@ -267,6 +267,12 @@ def test_section_of_another_form_is_refused_and_nothing_else_breaks(
     assert refusals(space) != []
 
 
+def test_list_for_a_candidate_is_refused_where_its_engine_has_no_kind(space):
+    space.document["engines"]["main"] |= {"kind": None, "candidate": []}
+
+    assert {place for _, place in refusals(space)} >= {"engines.main.kind"}
+
+
 def whole_document(space):
     """A document with every kind of section that needs no other library."""
     document = space.document
@@ -292,7 +298,7 @@ def test_whatever_stands_at_a_key_is_told_and_breaks_nothing(data):
         document = copy.deepcopy(whole_document(space))
         for _ in range(data.draw(st.integers(1, 2))):
             path = data.draw(st.sampled_from(sorted(key_paths(document))))
-            put(document, path, data.draw(values))
+            put(document, path, copy.deepcopy(data.draw(values)))
         space.document = document
         try:
             plan_of_file(space.write())
