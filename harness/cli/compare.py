@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     selected = select_records(arguments.runs, arguments.use)
     entries = [e for each in selected for e in candidates_of(each.run, each.record)]
     comparison = compare(entries)
-    paired = [each for group in comparison.groups for each in pair_rows(group)]
+    paired = pair_rows(comparison)
     if arguments.json:
         payload = comparison_payload(selected, comparison, paired)
         print(json.dumps(payload, indent=2, sort_keys=True, ensure_ascii=False))

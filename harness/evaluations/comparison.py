@@ -1,10 +1,11 @@
 """A comparison of any number of entries: labels, groups, rankings.
 
-Every pair of runs is judged, not only those with the first. Entries whose protocol
-fields are equal form a group, and only within a group of several runs is anything
-ranked: how the candidates of one run rank stands in its own report. The label of the
-whole is the weakest of all pairs of runs. Equal scores share a place; an entry without
-a score has none. All metrics are better when higher.
+Every pair of runs is judged, not only those with the first. Entries of which no two are
+incompatible form a group, as large as it can be; one that cannot tell a field may be in
+several. Only within a group of several runs is anything ranked: how the candidates of
+one run rank stands in its own report. The label of the whole is the weakest of all
+pairs of runs. Equal scores share a place; an entry without a score has none. All
+metrics are better when higher.
 """
 
 from __future__ import annotations
@@ -98,16 +99,18 @@ def _groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> list[Group]:
         for pair in pairs
         if pair.label is Label.INCOMPATIBLE
     }
-    members: list[list[Entry]] = []
-    for entry in entries:
-        for group in members:
-            # A field that one entry cannot tell may hide a difference between others.
-            if not any(frozenset((entry.name, each.name)) in clash for each in group):
-                group.append(entry)
-                break
-        else:
-            members.append([entry])
-    return [_group(group, pairs) for group in members]
+    groups: list[tuple[int, ...]] = [()]
+    for place, entry in enumerate(entries):
+        apart = {
+            other
+            for other in range(place)
+            if frozenset((entries[other].name, entry.name)) in clash
+        }
+        # A field that one entry cannot tell may hide a difference between others.
+        found = {(*(o for o in group if o not in apart), place) for group in groups}
+        found.update(groups)
+        groups = [each for each in found if not any(set(each) < set(o) for o in found)]
+    return [_group([entries[i] for i in group], pairs) for group in sorted(groups)]
 
 
 def _group(members: list[Entry], pairs: Sequence[Pair]) -> Group:

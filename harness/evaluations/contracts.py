@@ -32,7 +32,7 @@ TASK_OF_CONTRACT: Final[Mapping[str, str]] = {
     "trace": "trace",
 }
 """The row of the table of metrics for each contract."""
-_NO_ROWS: Final = "no row was scored"
+_NO_ROWS: Final = "no row counts towards this metric"
 _JSON_COUNTS: Final = {
     "parseable_rate": "parseable",
     "schema_valid_rate": "schema_valid",

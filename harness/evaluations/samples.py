@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from harness.canonical import Json, canonical_json, hash_file
@@ -19,8 +19,9 @@ from harness.errors import EvidenceError
 from harness.evaluations.entry import Entry
 from harness.evidence.task_table import read_task_rows
 from harness.predictions.json_lines import read_rows
+from harness.scoring.mlperf_agentic.coding import overlap
 
-_Value = Callable[[Mapping[str, Json]], bool | float]
+_Value = Callable[[Mapping[str, Json]], bool | Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,14 @@ def row_values(entry: Entry) -> RowValues | NoRowValues:
     name = entry.subject.get("samples")
     if not isinstance(name, str):
         return NoRowValues("the record names no file of scores row by row")
+    stated = entry.record.payload["artifacts"].get(name)
+    if stated is None:
+        return NoRowValues(f"the record has no hash of {name}")
     path = entry.record.folder / name
-    if not path.is_file():
+    inside = not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
+    if not inside or not path.is_file():
         return NoRowValues(f"{name} is not in the record's folder")
-    _require_own(entry, name, path)
+    _require_own(path, str(stated))
     contract = str(entry.record.payload["scorer"]["contract"])
     if contract in ("executable", "trace"):
         return _episodes(path, str(entry.subject["name"]))
@@ -65,17 +70,14 @@ def row_values(entry: Entry) -> RowValues | NoRowValues:
     )
 
 
-def _require_own(entry: Entry, name: str, path: Path) -> None:
-    stated = entry.record.payload["artifacts"].get(name)
-    if stated is None:
-        return
+def _require_own(path: Path, stated: str) -> None:
     actual = hash_file(path)
     if actual != stated:
         raise EvidenceError(
             "eval_evidence_invalid",
             "a file of scores is not the one that its record names",
-            where=f"{entry.name}, {name}",
-            expected=str(stated),
+            where=str(path),
+            expected=stated,
             actual=actual,
             recovery="bring back an intact copy of the folder",
         )
@@ -93,9 +95,9 @@ def _flag(name: str) -> _Value:
     return lambda row: bool(row[name])
 
 
-def _fields_right(row: Mapping[str, Json]) -> float:
+def _fields_right(row: Mapping[str, Json]) -> Fraction:
     fields = row["fields"]
-    return sum(fields.values()) / len(fields) if fields else 0.0
+    return Fraction(sum(fields.values()), len(fields)) if fields else Fraction(0)
 
 
 def _same_decision(row: Mapping[str, Json]) -> bool:
@@ -128,7 +130,7 @@ class _Means:
     def __init__(self) -> None:
         self._sums: dict[str, list[Fraction | int]] = {}
 
-    def add(self, name: str, value: float) -> None:
+    def add(self, name: str, value: bool | Fraction) -> None:
         sums = self._sums.setdefault(name, [Fraction(0), 0])
         sums[0] += Fraction(value)
         sums[1] += 1
@@ -150,8 +152,16 @@ def _turns(path: Path, metric: str) -> RowValues:
     for turn in _score_rows(path):
         if metric == "score" or not turn.get("missing"):
             name = canonical_json([turn["conversation_id"], turn["turn"]])
-            means.add(name, turn["score"])
+            means.add(name, _turn_score(turn))
     return RowValues(means.result(), "score over the repeats of a turn")
+
+
+def _turn_score(turn: Mapping[str, Json]) -> bool | Fraction:
+    """Return the score of a turn as it was before the file rounded it."""
+    if "gt_intents" in turn:
+        return turn["model_intent"] in turn["gt_intents"]
+    shared = overlap(turn["gt_actions"], turn["model_actions"])
+    return Fraction(shared.intersection, shared.union)
 
 
 def _score_rows(path: Path) -> Iterator[Mapping[str, Json]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain
 from typing import Final
 
 from harness.canonical import Json, canonical_json
@@ -49,19 +49,22 @@ class Paired:
     """Rows that only one of them has."""
 
 
-def pair_rows(group: Group) -> list[Paired]:
-    """Pair the rows of every two scored entries of a group that are of two runs.
+def pair_rows(comparison: Comparison) -> list[Paired]:
+    """Pair the rows of every two scored entries that are not incompatible.
 
     Raises EvidenceError where a file of rows is not the record's.
     """
-    if group.label is None:
-        return []
-    scored = [each for each in group.members if each.score is not None]
-    values = {each.name: row_values(each) for each in scored}
+    pairs = [
+        (each.left, each.right)
+        for each in comparison.pairs
+        if each.label is not Label.INCOMPATIBLE
+        and each.left.score is not None
+        and each.right.score is not None
+    ]
+    values = {each.name: row_values(each) for each in chain.from_iterable(pairs)}
     return [
         _paired(left, right, values[left.name], values[right.name])
-        for left, right in combinations(scored, 2)
-        if left.run != right.run
+        for left, right in pairs
     ]
 
 

@@ -18,6 +18,7 @@ from tests.evaluations.records import (
     later,
     protocol,
     subject,
+    verdict_lines,
     with_samples,
     written,
 )
@@ -31,8 +32,9 @@ def runs(tmp_path, monkeypatch):
     """Two comparable runs, `a` with three right rows of four and `b` with two."""
     monkeypatch.chdir(tmp_path)
     for name, right in RIGHT.items():
-        folder = written(tmp_path / name, subject(correct=sum(right), samples=FILE))
-        with_samples(folder, {f"row{n}": bool(each) for n, each in enumerate(right)})
+        rows = {f"row{n}": bool(each) for n, each in enumerate(right)}
+        candidate = {"correct": sum(right)}
+        with_samples(tmp_path / name, verdict_lines(rows), candidate=candidate)
     return tmp_path
 
 
@@ -212,8 +214,7 @@ def test_unknown_label_is_a_usage_error(runs, capsys):
 
 def test_changed_file_of_scores_is_refused(runs, capsys):
     artifacts = {FILE: "sha256:" + "0" * 64}
-    folder = written(runs / "c", subject(samples=FILE), artifacts=artifacts)
-    with_samples(folder, {"row0": True})
+    with_samples(runs / "c", verdict_lines({"row0": True}), artifacts=artifacts)
 
     assert main(["compare", "a", "c"]) == EXIT_SETUP
     assert "not the one that its record names" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from harness.canonical import hash_file
+from harness.canonical import hash_bytes, hash_file
 from harness.evaluations.conditions import ConditionCounts
 from harness.evaluations.contracts import (
     contract_fields,
@@ -87,14 +87,21 @@ def later(folder, run, *subjects, **changes):
     return written(folder, *subjects, parent=parent, **changes)
 
 
-def with_samples(folder, verdicts):
-    """Write one classification score a row, by row id, beside a record."""
-    (folder / "sample_scores.jsonl").write_text(
-        "".join(
-            json.dumps({"id": name, "correct": right}) + "\n"
-            for name, right in verdicts.items()
-        )
+def verdict_lines(verdicts):
+    """Return one classification score a row, by row id, as text."""
+    return "".join(
+        json.dumps({"id": name, "correct": right}) + "\n"
+        for name, right in verdicts.items()
     )
+
+
+def with_samples(folder, text, name="sample_scores.jsonl", **changes):
+    """Write a record whose candidate names a file of scores, and the file."""
+    given = {"artifacts": {name: hash_bytes(text.encode())}, **changes}
+    candidate = given.pop("candidate", {})
+    written(folder, subject(samples=name, **candidate), **given)
+    (folder / name).write_text(text)
+    return folder
 
 
 def entry(folder, name=None):

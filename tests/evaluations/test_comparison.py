@@ -227,11 +227,22 @@ def test_every_pair_is_judged_and_no_group_holds_a_clash(kinds):
 
     assert len(comparison.pairs) == len(kinds) * (len(kinds) - 1) // 2
     members = [{e.name for e in group.members} for group in comparison.groups]
-    assert sum(map(len, members)) == len(kinds)
+    assert set().union(*members) == {entry.name for entry in entries}
+    assert not any(one < other for one in members for other in members)
     for pair in comparison.pairs:
         together = any({pair.left.name, pair.right.name} <= each for each in members)
-        if pair.label is Label.INCOMPATIBLE:
-            assert not together
+        assert together == (pair.label is not Label.INCOMPATIBLE)
+
+
+@given(st.permutations(["plain", "unknown_prompts", "other_prompts", "other_rows"]))
+def test_groups_do_not_hang_on_the_order_of_the_runs(kinds):
+    comparison = compare([variant(kind, kind) for kind in kinds])
+
+    assert {frozenset(e.name for e in g.members) for g in comparison.groups} == {
+        frozenset({"plain", "unknown_prompts"}),
+        frozenset({"other_prompts", "unknown_prompts"}),
+        frozenset({"other_rows"}),
+    }
 
 
 @given(st.lists(st.integers(0, 4) | st.none(), min_size=2, max_size=6))

@@ -84,7 +84,7 @@ def compared(record):
     if len({e.run for e in entries}) < 2:
         return
     comparison = compare(entries)
-    paired = [each for group in comparison.groups for each in pair_rows(group)]
+    paired = pair_rows(comparison)
     json.dumps(comparison_payload(selected, comparison, paired))
     assert render_comparison(selected, comparison, paired)
 

@@ -2,15 +2,15 @@
 
 Every row is in the denominator of accuracy. Macro F1 is the mean over the classes
 that occur in gold. An answer that names no label, or none at all, is a miss for its
-gold class and a false alarm for no class. The mean is taken of the exact sum, so that
-its last digit depends on no Python and no order.
+gold class and a false alarm for no class. The mean is taken of exact fractions and
+rounded once, so that equal means are equal numbers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import fsum
+from fractions import Fraction
 
 from harness.canonical import Json
 from harness.scoring.answers import AnswerRow, primary_metric, share
@@ -60,7 +60,7 @@ class LabelAggregator:
         metrics = {
             "rows": rows,
             "accuracy": share(correct, rows),
-            "macro_f1": fsum(map(_f1, classes.values())) / len(classes)
+            "macro_f1": float(sum(map(_f1, classes.values())) / len(classes))
             if classes
             else None,
             "invalid_predictions": counts["invalid"],
@@ -86,6 +86,7 @@ class LabelAggregator:
         }
 
 
-def _f1(counts: dict[str, int]) -> float:
+def _f1(counts: dict[str, int]) -> Fraction:
+    # A class that occurs in gold has a hit or a miss, so that nothing divides by zero.
     hits = counts["tp"]
-    return 2 * hits / (2 * hits + counts["fp"] + counts["fn"]) if hits else 0.0
+    return Fraction(2 * hits, 2 * hits + counts["fp"] + counts["fn"])
