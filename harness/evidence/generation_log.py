@@ -2,9 +2,10 @@
 
 A `generation` is final: a text, or a failure that is the model's own. A `stop` is a row
 without an answer for a reason that is not the model's; a later `generation` or `stop`
-replaces it. A `session` is one process that worked on a subject, with what it loaded. A
-`vector` is what an embedding engine gave for a text. `measurements` are what an engine
-measured of itself. The key names subject and row, the subject, or the text.
+replaces it. A `withdrawal` opens a final row again whose exchange was lost. A `session`
+is one process that worked on a subject, with what it loaded. A `vector` is what an
+embedding engine gave for a text. `measurements` are what an engine measured of itself.
+The key names subject and row, the subject, or the text.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from harness.evidence.log_reader import LogReader, TornTail
 
 GENERATION_LOG: Final = LogFormat(
     file_name="generation_log.jsonl",
-    record_types=("generation", "stop", "session", "vector", "measurements"),
+    record_types=(
+        "generation",
+        "stop",
+        "session",
+        "vector",
+        "measurements",
+        "withdrawal",
+    ),
     key_field="row_key",
     number_field=None,
     invalid_code="eval_evidence_invalid",
@@ -68,19 +76,16 @@ class GenerationRecords:
         self.log = log
 
     def row(self, subject: str, row_id: str) -> RecordedRow | None:
-        """Return what a row came to, a final answer before a stop."""
-        key = _row_key(subject, row_id)
-        newest: Entry | None = None
-        for entry in self.log.entries_of(key, "generation", "stop"):
-            if entry.record_type == "generation":
-                return _row(entry)
-            newest = newest or entry
-        return None if newest is None else _row(newest)
+        """Return what a row came to last; None where nothing stands of it."""
+        newest = _newest(self.log, _row_key(subject, row_id))
+        if newest is None or newest.record_type == "withdrawal":
+            return None
+        return _row(newest)
 
     def is_final(self, subject: str, row_id: str) -> bool:
         """Tell whether a row needs no more asking."""
-        key = _row_key(subject, row_id)
-        return next(self.log.entries_of(key, "generation"), None) is not None
+        newest = _newest(self.log, _row_key(subject, row_id))
+        return newest is not None and newest.record_type == "generation"
 
     def vector(self, engine: str, text: str) -> list[float] | None:
         """Return the recorded vector of a text."""
@@ -142,6 +147,15 @@ class GenerationLog(GenerationRecords):
             row.as_payload(),
         )
 
+    def sync(self) -> None:
+        """Make everything recorded survive a power loss."""
+        self.log.sync()
+
+    def withdraw(self, row: RecordedRow) -> None:
+        """Open a final row again; what was recorded of it stays."""
+        names = {"row_id": row.row_id, "subject": row.subject}
+        self.log.append("withdrawal", _row_key(row.subject, row.row_id), names)
+
     def begin(
         self,
         subject: str,
@@ -200,9 +214,21 @@ def check_order(log: LogReader, entry: Entry) -> None:
     """Refuse a record that could not have been written where it stands."""
     if entry.record_type in ("vector", "session"):
         return
-    final = "measurements" if entry.record_type == "measurements" else "generation"
-    if next(log.entries_of(entry.key, final), None) is not None:
+    if entry.record_type == "measurements":
+        final = next(log.entries_of(entry.key, "measurements"), None) is not None
+    else:
+        newest = _newest(log, entry.key)
+        final = newest is not None and newest.record_type == "generation"
+        if entry.record_type == "withdrawal":
+            if not final:
+                raise entry.refusal("it withdraws what is not final", conflict=True)
+            return
+    if final:
         raise entry.refusal("it follows a final record of its key", conflict=True)
+
+
+def _newest(log: LogReader, row_key: str) -> Entry | None:
+    return next(log.entries_of(row_key, "generation", "stop", "withdrawal"), None)
 
 
 def _row(entry: Entry) -> RecordedRow:

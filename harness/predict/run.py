@@ -24,11 +24,11 @@ from harness.errors import (
     FairtrialError,
     Violation,
 )
-from harness.evidence.artifacts import read_json_artifact
+from harness.evidence.artifacts import artifact_bytes, read_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG, CandidateLog
 from harness.evidence.generation_log import GENERATION_LOG, GenerationLog
 from harness.predict.collect import Watch, build_parties, collect_all
-from harness.predict.exchanges import unbacked_rows
+from harness.predict.exchanges import Exchanges, require_none, unbacked_rows
 from harness.predict.folder import (
     CONFIG_FILE,
     DECLARATION_FILE,
@@ -151,8 +151,12 @@ def _collect_and_write(
             folder.file(GENERATION_LOG.file_name), writable=True
         ) as generations,
     ):
-        # Predictions that stand are never changed, so nothing is asked after them.
-        if not folder.predictions(plan.subjects[0].name).exists():
+        exchanges = Exchanges(plan, folder, (requests, generations))
+        if folder.predictions(plan.subjects[0].name).exists():
+            # Predictions that stand are never changed, so nothing is asked after them.
+            require_none(list(exchanges.unbacked(questions)))
+        else:
+            exchanges.open_again(questions)
             parties = build_parties(plan, folder, requests)
             anyio.run(
                 collect_all,
@@ -163,6 +167,9 @@ def _collect_and_write(
                 (requests, generations),
                 watch,
             )
+            # What follows from the logs must not outlive them.
+            requests.sync()
+            generations.sync()
         return write_outputs(plan, folder, generations, questions)
 
 
@@ -207,6 +214,10 @@ def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
         )
         differences += _changed_artifacts(record, stored)
         words = f"other values of {', '.join(members)}"
+        differences.append(_difference(folder.record.name, "the record", words))
+    elif folder.record.read_bytes() != artifact_bytes(record):
+        # Evaluations that are made of a record name it by the hash of its file.
+        words = "its values in other bytes"
         differences.append(_difference(folder.record.name, "the record", words))
     # Only logs that are those of the record are asked to agree with each other.
     found_apart = differences or unbacked_rows(plan, folder, questions)

@@ -71,6 +71,31 @@ def test_nothing_follows_a_final_answer(log, second):
         log.add(second)
 
 
+def test_withdrawn_row_is_open_until_it_is_answered_again(log, path):
+    log.add(ROW)
+    log.withdraw(ROW)
+    between = log.row("candidate", "a"), log.is_final("candidate", "a")
+    again = replace(ROW, text="again")
+    log.add(again)
+    log.log.close()
+
+    assert between == (None, False)
+    with GenerationLog.open(path, writable=False) as opened:
+        assert opened.row("candidate", "a") == again
+        assert opened.is_final("candidate", "a")
+
+
+@pytest.mark.parametrize("before", [(), (STOP,)])
+def test_log_that_withdraws_what_is_not_final_is_refused(log, path, before):
+    for row in before:
+        log.add(row)
+    log.withdraw(ROW)
+    log.log.close()
+
+    with pytest.raises(EvidenceError, match="withdraws what is not final"):
+        GenerationLog.open(path, writable=False)
+
+
 def test_log_with_two_final_answers_is_refused(log, path, tmp_path):
     log.add(ROW)
     log.add(replace(ROW, row_id="b"))

@@ -5,6 +5,12 @@ import shutil
 import pytest
 
 from harness.cli.main import main
+from harness.errors import ArtifactError
+from harness.evidence.generation_log import GenerationLog
+from harness.predict.folder import PredictFolder
+from harness.predict.outputs import write_outputs
+from harness.predict.record import completed_record, write_evaluation
+from harness.predictions.questions import read_questions
 from tests.predict.asking import Workspace, right_or_vectors, server
 from tests.servers import completion
 
@@ -14,31 +20,62 @@ AFTER_THE_ANSWERS = (
     "predictions.jsonl.manifest.json",
     "predictions.jsonl",
 )
+REQUESTS = "candidate_io_cache.jsonl"
+ROWS = "generation_log.jsonl"
 
 
 @pytest.fixture
-def space(tmp_path):
+def running():
+    with server(right_or_vectors) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def space(tmp_path, running):
     """A workspace with a finished run."""
-    with server(right_or_vectors) as running:
-        space = Workspace(tmp_path, url=running.url)
-        space.predict()
-        yield space
+    space = Workspace(tmp_path, url=running.url)
+    space.predict()
+    return space
 
 
-def unfinished(folder):
-    for name in AFTER_THE_ANSWERS:
+@pytest.fixture
+def other_rows(tmp_path):
+    """What a model that says something else left as its rows."""
+    root = tmp_path / "other"
+    root.mkdir()
+    with server(lambda received: completion("returns")) as running:
+        second = Workspace(root, url=running.url)
+        second.predict()
+    return second.output / ROWS
+
+
+def unfinished(folder, names=AFTER_THE_ANSWERS):
+    for name in names:
         path = folder / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def shortened(log, records):
+    """Cut a log behind some of its records; return how many responses it still has."""
+    kept = b"".join(log.read_bytes().splitlines(keepends=True)[:records])
+    log.write_bytes(kept)
+    return kept.count(b'"record_type":"attempt"')
+
+
+def finished_anyway(space):
+    """Write what follows from the rows alone, as no run would."""
+    plan, folder = space.plan(), PredictFolder(space.output)
+    questions = read_questions(plan.manifest, plan.contract)
+    with GenerationLog.open(space.output / ROWS, writable=False) as rows:
+        results = write_outputs(plan, folder, rows, questions)
+    write_evaluation(folder, completed_record(plan, folder, results))
 
 
 @pytest.mark.parametrize("command", ["replay", "verify"])
 def test_rows_without_an_exchange_are_named(space, command, capsys):
     unfinished(space.output)
-    log = space.output / "candidate_io_cache.jsonl"
-    lines = log.read_bytes().splitlines(keepends=True)
-    log.write_bytes(b"".join(lines[: len(lines) // 2]))
-    space.predict(resume=True)
-    capsys.readouterr()
+    shortened(space.output / REQUESTS, 9)
+    finished_anyway(space)
 
     assert main([command, str(space.output)]) == 1
 
@@ -49,19 +86,59 @@ def test_rows_without_an_exchange_are_named(space, command, capsys):
 
 @pytest.mark.parametrize("command", ["replay", "verify"])
 def test_row_that_says_something_else_than_its_response_is_named(
-    space, tmp_path, command, capsys
+    space, other_rows, command, capsys
 ):
-    other = tmp_path / "other"
-    other.mkdir()
-    with server(lambda received: completion("returns")) as running:
-        second = Workspace(other, url=running.url)
-        second.predict()
     unfinished(space.output)
-    name = "generation_log.jsonl"
-    shutil.copy(second.output / name, space.output / name)
-    space.predict(resume=True)
-    capsys.readouterr()
+    shutil.copy(other_rows, space.output / ROWS)
+    finished_anyway(space)
 
     assert main([command, str(space.output)]) == 1
 
     assert "another text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("records", [0, 9, 17])
+def test_rows_whose_exchanges_were_lost_are_asked_again(space, running, records):
+    before = len(running.requests)
+    unfinished(space.output)
+    received = shortened(space.output / REQUESTS, records)
+
+    space.predict(resume=True)
+
+    assert len(running.requests) - before == len(space.rows) - received
+    assert main(["verify", str(space.output)]) == 0
+
+
+def test_rows_may_lose_their_exchanges_more_than_once(space, running):
+    received = []
+    for _ in range(2):
+        unfinished(space.output)
+        received.append(shortened(space.output / REQUESTS, 12))
+        space.predict(resume=True)
+
+    assert len(running.requests) == 3 * len(space.rows) - sum(received)
+    assert main(["verify", str(space.output)]) == 0
+
+
+def test_predictions_that_stand_without_an_exchange_are_refused(space, running):
+    before = len(running.requests)
+    unfinished(space.output, AFTER_THE_ANSWERS[:1])
+    shortened(space.output / REQUESTS, 15)
+
+    with pytest.raises(ArtifactError, match="does not follow from a recorded exchange"):
+        space.predict(resume=True)
+
+    assert len(running.requests) == before
+
+
+def test_rows_of_another_model_are_refused_before_anything_is_asked(
+    space, other_rows, running
+):
+    before = len(running.requests)
+    unfinished(space.output)
+    shutil.copy(other_rows, space.output / ROWS)
+
+    with pytest.raises(ArtifactError, match="does not follow from a recorded exchange"):
+        space.predict(resume=True)
+
+    assert len(running.requests) == before

@@ -164,6 +164,21 @@ def test_edited_prediction_of_a_finished_folder_is_refused(space):
         space.predict()
 
 
+def test_record_in_other_bytes_is_refused(space):
+    space.predict()
+    record = space.output / "eval_record.json"
+    record.write_bytes(record.read_bytes() + b" ")
+
+    with pytest.raises(ArtifactError) as refused:
+        space.predict()
+
+    (violation,) = refused.value.violations
+    assert (violation.where, violation.actual) == (
+        "eval_record.json",
+        "its values in other bytes",
+    )
+
+
 @pytest.mark.parametrize(
     "name", ["predictions.jsonl", "scores/candidate/aggregate.json", "prompt.json"]
 )
