@@ -10,7 +10,7 @@ insert nothing, because which branch is meant is not known.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from harness.canonical import Json
 from harness.json_schema.references import target_of
@@ -24,7 +24,7 @@ class DefaultFiller:
     __slots__ = ("items", "properties")
 
     def __init__(self, root: Schema, schemas: Sequence[Schema]) -> None:
-        parts = list(_parts(root, schemas))
+        parts = _parts(root, schemas)
         self.properties: dict[str, tuple[bool, Json, DefaultFiller | None]] = {}
         for name, members in _members(parts).items():
             filler = _useful(root, members)
@@ -64,11 +64,19 @@ class DefaultFiller:
         return filled
 
 
-def _parts(root: Schema, schemas: Sequence[Schema]) -> Iterator[Schema]:
+def _parts(root: Schema, schemas: Sequence[Schema]) -> list[Schema]:
+    """Return all that describe the place, each once, the nearest first."""
+    found: dict[int, Schema] = {}
+
+    def gather(schema: Schema) -> None:
+        if id(schema) not in found:
+            found[id(schema)] = schema
+            for part in (*target_of(root, schema), *schema.get("allOf", ())):
+                gather(part)
+
     for schema in schemas:
-        yield schema
-        yield from _parts(root, target_of(root, schema))
-        yield from _parts(root, schema.get("allOf", ()))
+        gather(schema)
+    return list(found.values())
 
 
 def _members(parts: Sequence[Schema]) -> dict[str, list[Schema]]:

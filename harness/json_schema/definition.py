@@ -14,7 +14,7 @@ themselves, so they are walked apart, after the schema that holds them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from harness.canonical import Json
 from harness.json_schema.checks import Compiler
@@ -36,6 +36,12 @@ maxProperties
 KEYWORDS: Final = frozenset((_SUBSET + _ADDED).split())
 """Every keyword that a schema may use."""
 
+MOST_SCHEMAS: Final = 10_000
+"""Schema objects that a value may meet, each counted whenever a reference leads to it:
+a few lines of references to references otherwise check one value for ever."""
+MOST_LEVELS: Final = 100
+"""Schema objects within or behind one another."""
+
 _COUNTS: Final = (
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),
@@ -50,6 +56,17 @@ _LIMITS: Final = (
 _COMBINERS: Final = (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of"))
 
 
+class _Extent(NamedTuple):
+    """What a value meets in a schema object."""
+
+    schemas: int = 1
+    levels: int = 1
+
+    def around(self, part: _Extent) -> _Extent:
+        """Return this extent with one part more."""
+        return _Extent(self.schemas + part.schemas, max(self.levels, 1 + part.levels))
+
+
 class Definition:
     """The walk over one `parameters` document; `failures` holds what it found."""
 
@@ -61,6 +78,12 @@ class Definition:
         self._verdicts: dict[int, bool | None] = {}
         """By schema object: accepted or not; None while it is being walked."""
         self._definitions: list[tuple[Schema, str]] = []
+        self._extents: dict[int, _Extent] = {}
+        """By schema object, once it was walked."""
+        self._extent = _Extent()
+        """Of what is being walked, so far."""
+        self._level = 0
+        """How deep the walk is."""
 
     def run(self) -> None:
         """Walk the document and all definitions in it."""
@@ -82,6 +105,8 @@ class Definition:
             return known
         self._verdicts[id(schema)] = None
         before = len(self.failures)
+        around, self._extent = self._extent, _Extent()
+        self._level += 1
         for keyword in schema:
             if keyword not in KEYWORDS:
                 self._fail(
@@ -100,6 +125,12 @@ class Definition:
             declared |= self._declared(schema, set())
         sound &= self._subschemas(schema, path, declared)
         self._required(schema, path, declared)
+        self._level -= 1
+        if self._extent.schemas > MOST_SCHEMAS:
+            self._fail("schema_too_large", path, limit=MOST_SCHEMAS)
+            # What holds it is too large by this one and is not told so again.
+            self._extent = _Extent()
+        self._extents[id(schema)], self._extent = self._extent, around
         sound &= len(self.failures) == before
         if sound and "default" in schema:
             sound = self._default(schema, path)
@@ -219,7 +250,13 @@ class Definition:
         if self._verdicts.get(id(schema), True) is None:
             self._fail("cyclic_schema_ref", edge)
             return False
-        return self._visit(schema, path, inherited)
+        known = self._extents.get(id(schema), _Extent())
+        if self._level + known.levels > MOST_LEVELS:
+            self._fail("schema_too_deep", edge, limit=MOST_LEVELS)
+            return False
+        sound = self._visit(schema, path, inherited)
+        self._extent = self._extent.around(self._extents[id(schema)])
+        return sound
 
     def _subschemas(self, schema: Schema, path: str, declared: frozenset[str]) -> bool:
         sound = True

@@ -180,6 +180,60 @@ def test_recursion_through_any_keyword_is_cyclic(node):
     assert [reason for reason, _ in failures(parameters)] == ["cyclic_schema_ref"]
 
 
+MANY_TIMES = {
+    "allOf": lambda next_one: {"allOf": [next_one] * 10},
+    "anyOf": lambda next_one: {"anyOf": [next_one, {"not": next_one}]},
+    "properties": lambda next_one: {"properties": {"x": next_one, "y": next_one}},
+    "items": lambda next_one: {"items": next_one, "not": next_one},
+}
+
+
+@pytest.mark.parametrize("keyword", MANY_TIMES)
+def test_references_that_multiply_are_refused_at_once(keyword):
+    definitions = {
+        f"a{n}": MANY_TIMES[keyword]({"$ref": f"#/$defs/a{n + 1}"}) for n in range(40)
+    }
+    parameters = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/a0"}},
+        "$defs": {**definitions, "a40": {"default": "x"}},
+    }
+
+    assert {reason for reason, _ in failures(parameters)} == {"schema_too_large"}
+
+
+def chained(length, *, backwards):
+    """Parameters with a chain of references."""
+    names = [f"a{n}" for n in range(length)]
+    chain = {
+        name: {"$ref": f"#/$defs/{target}"}
+        for name, target in zip(names, [*names[1:], "end"], strict=True)
+    }
+    definitions = {**chain, "end": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/a0"}},
+        "$defs": dict(reversed(definitions.items())) if backwards else definitions,
+    }
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_chain_of_references_has_an_end(backwards):
+    schema = compile_parameters(chained(95, backwards=backwards))
+    too_long = failures(chained(3000, backwards=backwards))
+
+    assert schema.failures({"x": "text"}) == ()
+    assert {reason for reason, _ in too_long} == {"schema_too_deep"}
+
+
+def test_many_plain_properties_are_not_too_many():
+    wide = {f"p{n}": {"type": "string"} for n in range(9000)}
+
+    schema = compile_parameters({"type": "object", "properties": wide})
+
+    assert schema.failures({"p8999": "text"}) == ()
+
+
 def test_definition_may_be_shared():
     schema = compile_parameters(
         {
