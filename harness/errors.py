@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.visible_text import visible
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -59,7 +61,8 @@ class Violation:
         ):
             if text:
                 lines.append(f"  {label}: {text}")
-        return "\n".join(lines)
+        # Packs, endpoints and files speak here, and a line of theirs is none of ours.
+        return "\n".join(visible(line).replace("\n", "\n    ") for line in lines)
 
 
 class FairtrialError(Exception):

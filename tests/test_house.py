@@ -17,6 +17,7 @@ NAMELESS = {"utils", "helpers", "common", "base", "misc"}
 STDLIB_ONLY = (
     "harness/__init__.py",
     "harness/errors.py",
+    "harness/visible_text.py",
     "harness/causes.py",
     "harness/canonical.py",
     "harness/strict_json.py",

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from harness.visible_text import visible
+
 _STARTER: Final = "library"
 _SHOWN: Final = 5
 """Failures that the terminal shows for one check."""
@@ -127,7 +129,8 @@ def failed_checks(report: dict[str, Any]) -> list[str]:
         lines.append(f"{check['check']} {check['status']}: wanted: {check['meaning']}")
         failures = check["failures"]
         lines += [
-            "  " + "; ".join(f"{name}: {value}" for name, value in failure.items())
+            "  "
+            + visible("; ".join(f"{name}: {value}" for name, value in failure.items()))
             for failure in failures[:_SHOWN]
         ]
         if len(failures) > _SHOWN:

@@ -7,7 +7,8 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from harness.canonical import Json
-from harness.report.terminal import table, visible
+from harness.report.terminal import table
+from harness.visible_text import visible
 
 MOST_RUNS: Final = 40
 """Runs that the text names one by one; those that need a look come first."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.canonical import Json, canonical_json
-from harness.report.terminal import table, visible, wrap
+from harness.report.terminal import table, wrap
+from harness.visible_text import visible
 
 INDENT: Final = "    "
 

@@ -24,7 +24,7 @@ from harness.report.run_view import (
     RunView,
     view_run,
 )
-from harness.report.terminal import visible
+from harness.visible_text import visible
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1d21; --paper: #ffffff; --soft: #5a6068;

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.canonical import Json
-from harness.report.terminal import table, visible, wrap
+from harness.report.terminal import table, wrap
+from harness.visible_text import visible
 
 _NOT_MEASURED = "not measured"
 

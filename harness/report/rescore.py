@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from harness.canonical import Json
 from harness.report.run_view import view_run
-from harness.report.terminal import table, visible
+from harness.report.terminal import table
+from harness.visible_text import visible
 
 
 def render_rescore(

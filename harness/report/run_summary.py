@@ -15,7 +15,8 @@ from harness.report.run_view import (
     RunView,
     view_run,
 )
-from harness.report.terminal import table, visible, wrap
+from harness.report.terminal import table, wrap
+from harness.visible_text import visible
 
 
 def render_run(

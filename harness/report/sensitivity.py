@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.canonical import Json
-from harness.report.terminal import table, visible, wrap
+from harness.report.terminal import table, wrap
+from harness.visible_text import visible
 
 LISTED: Final = 6
 """Tasks that a line names; JSON has them all."""

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from harness.visible_text import JOINERS, visible
+
 GAP: Final = "  "
 _RATE = r"[-+<>]?\d[\d.,]*(?:/\d+)?(?: ?%)?"
 _NUMBER = re.compile(rf"(?:{_RATE}(?: to {_RATE})?|-|n/a)")
 _NARROWEST = 8
-_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")
-"""Formatting characters that words and emoji need and that move nothing."""
 
 
 def table(
@@ -58,14 +57,6 @@ def table(
     return "\n".join((" " * indent + line).rstrip() for line in lines)
 
 
-def visible(text: str) -> str:
-    """Return the text with everything escaped that would move a cursor or hide."""
-    return "".join(
-        f"\\u{{{ord(character):x}}}" if _is_hidden(character) else character
-        for character in text
-    )
-
-
 def on_lines_of_their_own(lines: Iterable[str]) -> str:
     """Return lines as text that ends with a newline; none can break or hide another.
 
@@ -91,16 +82,8 @@ def wrap(text: str, width: int) -> list[str]:
     return [line for part in text.split("\n") for line in _wrapped(part, width)]
 
 
-def _is_hidden(character: str) -> bool:
-    return (
-        character != "\n"
-        and character not in _JOINERS
-        and unicodedata.category(character) in _ESCAPED_CATEGORIES
-    )
-
-
 def _character_width(character: str) -> int:
-    if unicodedata.combining(character) or character in _JOINERS:
+    if unicodedata.combining(character) or character in JOINERS:
         return 0
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from harness.causes import EXIT_ANSWER_IS_NO, EXIT_DONE, EXIT_SETUP
-from harness.report.terminal import visible
 from harness.run.report import aggregate_hashes
 from harness.verification.verify import Verification
+from harness.visible_text import visible
 
 SHOWN: Final = 100
 """Violations that are printed as text; JSON has all."""

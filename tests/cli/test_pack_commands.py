@@ -120,3 +120,18 @@ def test_init_never_overwrites(tmp_path, capsys):
 
     assert status == 2
     assert "eval_output_exists" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_what_a_pack_raises_commands_no_terminal(tmp_path, capsys):
+    pack = tmp_path / "pack"
+    main(["pack", "init", str(pack)])
+    with (pack / "backend.py").open("a") as backend:
+        backend.write("raise RuntimeError('\\x1b[2J\\x1b]0;title\\x07')\n")
+    capsys.readouterr()
+
+    main(["pack", "check", str(pack)])
+
+    shown = capsys.readouterr()
+    assert "\\u{1b}[2J\\u{1b}]0;title\\u{7}" in shown.out
+    assert not {"\x1b", "\x07"} & {*shown.out, *shown.err}

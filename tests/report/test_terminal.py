@@ -8,9 +8,9 @@ from harness.report.terminal import (
     display_width,
     on_lines_of_their_own,
     table,
-    visible,
     wrap,
 )
+from harness.visible_text import visible
 
 
 def test_text_stands_left_and_numbers_right():
@@ -59,23 +59,6 @@ def test_combining_characters_take_none():
     assert display_width("é") == 1
     assert display_width("日本") == 4
     assert display_width("") == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[31mred", "\\u{1b}[31mred"),
-        ("a\rb", "a\\u{d}b"),
-        ("a\u202eb", "a\\u{202e}b"),
-        ("a\x85b", "a\\u{85}b"),
-        ("tab\t", "tab\\u{9}"),
-        ("\ud800", "\\u{d800}"),
-        ("two\nlines", "two\nlines"),
-        ("ä日", "ä日"),
-    ],
-)
-def test_what_moves_a_cursor_is_shown_as_an_escape(text, shown):
-    assert visible(text) == shown
 
 
 def test_widest_cells_wrap_to_the_width_asked_for():
