@@ -6,6 +6,7 @@ from typing import Final
 
 from harness.canonical import Json
 from harness.doctor.examine import Examination
+from harness.report.terminal import on_lines_of_their_own
 
 _SHOWN: Final = {"good": "good", "costs": "COSTS", "cannot_tell": "cannot tell"}
 
@@ -29,7 +30,8 @@ def render_examination(found: Examination) -> str:
         f"{_SHOWN[verdict].lower()} {found.count(verdict)}"
         for verdict in ("good", "costs", "cannot_tell")
     ]
-    return "\n".join([*lines, "", f"doctor: {', '.join(counts)}"])
+    lines += ["", f"doctor: {', '.join(counts)}"]
+    return on_lines_of_their_own(lines).removesuffix("\n")
 
 
 def examination_report(found: Examination) -> dict[str, Json]:

@@ -3,8 +3,9 @@
 import anyio
 import pytest
 
-from harness.doctor.examine import examine
+from harness.doctor.examine import Examination, examine
 from harness.doctor.probes import PROBES, READING
+from harness.doctor.words import render_examination
 from tests.doctor.endpoint import answering, refusing
 from tests.servers import Reply, ScriptedServer, completion, json_reply, tool_call
 
@@ -47,6 +48,17 @@ def test_server_and_model_are_shown_where_they_tell():
 
     assert found.server == "llama.cpp/b5000"
     assert found.served_model == "scripted"
+
+
+def test_what_a_server_calls_itself_commands_no_terminal():
+    names = {"server": "\x1b[2J", "served_model": "m\ndoctor: good 10"}
+
+    shown = render_examination(Examination("http://x/v1", "m", **names, examined=()))
+
+    assert "\x1b" not in shown
+    assert [line for line in shown.split("\n") if line.startswith("doctor")] == [
+        "doctor: good 0, costs 0, cannot tell 0"
+    ]
 
 
 CALL = tool_call("get_weather", {"city": "Paris"})
