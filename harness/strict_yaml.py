@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -78,9 +78,12 @@ class YamlDocument(NamedTuple):
     lines: YamlLines
 
 
-def load_yaml(source: Path | str) -> YamlDocument:
+def load_yaml(
+    source: Path | str, *, fraction: Callable[[str], Json] = float
+) -> YamlDocument:
     """Read a file (Path) or a text (str).
 
+    `fraction` makes a value of the text of a finite number that is no integer.
     Raises StrictYamlError for what is not strict YAML and OSError for a file that
     cannot be read. An empty document is None.
     """
@@ -99,7 +102,7 @@ def load_yaml(source: Path | str) -> YamlDocument:
     lines = YamlLines()
     if node is None:
         return YamlDocument(None, lines)
-    return YamlDocument(_Builder(lines, name).build(node, (), ()), lines)
+    return YamlDocument(_Builder(lines, name, fraction).build(node, (), ()), lines)
 
 
 def _read(path: Path, name: str) -> str:
@@ -121,9 +124,12 @@ def _at(mark: Any, problem: str, source: str) -> StrictYamlError:
 class _Builder:
     """Turns the node graph into plain values."""
 
-    def __init__(self, lines: YamlLines, source: str) -> None:
+    def __init__(
+        self, lines: YamlLines, source: str, fraction: Callable[[str], Json]
+    ) -> None:
         self.lines = lines
         self.source = source
+        self.fraction = fraction
         self.nodes = 0
 
     def refusal(self, node: yaml.Node, problem: str) -> StrictYamlError:
@@ -201,12 +207,12 @@ class _Builder:
             node, f"{text!r} is no decimal integer; put it in quotes if it is text"
         )
 
-    def floating(self, node: yaml.ScalarNode, text: str) -> float:
-        plain = _FLOAT.fullmatch(text)
+    def floating(self, node: yaml.ScalarNode, text: str) -> Json:
+        digits = text.replace("_", "")
         try:
-            value = float(text.replace("_", "")) if plain else math.nan
+            value = float(digits) if _FLOAT.fullmatch(text) else math.nan
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
             raise self.refusal(node, f"{text!r} is not a finite decimal number")
-        return value
+        return self.fraction(digits)

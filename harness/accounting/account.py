@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +32,8 @@ NOT_A_RESCORE: Final = (
 DOES_NOT_FOLLOW: Final = (
     "the published number does not follow from this evidence under its own version"
 )
-_EXACT: Final = 1e-12
+_EXACT: Final = Fraction(1, 10**12)
+"""Figures closer than this are one: some are floats that were summed."""
 
 
 class Status(StrEnum):
@@ -140,11 +143,12 @@ class _Account:
         figure = subjects.get(name, {"metrics": {}})["metrics"].get(
             self._published.metric
         )
-        if figure is None:
+        if figure is None or figure["value"] is None:
+            reason = figure and figure.get("reason")
             self._problem(
                 "replication",
-                f"a run with the metric {self._published.metric}",
-                folder.name,
+                f"a run with a value of the metric {self._published.metric}",
+                f"{folder.name}: {reason}" if reason else folder.name,
             )
             return None
         version = str(record.payload["scorer"]["metric_version"])
@@ -187,7 +191,7 @@ class _Account:
 
     def _rescored(self, new: NewFigure) -> Account:
         same_version = new.version == self._published.metric_version
-        same = same_version and _is_same(self._published.value, new.metric.value)
+        same = same_version and _is_same(self._published.value, new.metric)
         return Account(
             self._published,
             Status.UNAFFECTED if same else Status.RESCORED,
@@ -211,7 +215,7 @@ class _Account:
         comparable = version == self._published.metric_version
         change = None
         if comparable and metric.value is not None:
-            change = metric.value - self._published.value
+            change = metric.value - float(self._published.value)
         return NewFigure(metric, version, change)
 
 
@@ -233,13 +237,22 @@ def _no_metric(contract: str, metric: str) -> Obstacle:
     )
 
 
-def _is_same(published: float, value: float | None) -> bool:
-    """Tell whether a value is the published one to the digits that were given."""
-    if value is None:
+def _is_same(published: Decimal, metric: MetricValue) -> bool:
+    """Tell whether a figure is the published one to the digits that were given.
+
+    Of a figure that stands just between two numbers both are roundings. A number
+    without decimals was not rounded to any.
+    """
+    if metric.value is None:
         return False
-    _, _, decimals = repr(float(published)).partition(".")
-    digits = len(decimals) if decimals.isdigit() else 17
-    return abs(value - published) <= _EXACT or round(value, digits) == published
+    exact = Fraction(metric.value)
+    if metric.numerator is not None and metric.denominator:
+        exact = Fraction(metric.numerator, metric.denominator)
+    _, _, exponent = published.as_tuple()
+    rounding = Fraction(0)
+    if isinstance(exponent, int) and exponent < 0:
+        rounding = Fraction(1, 2 * 10**-exponent)
+    return abs(exact - Fraction(published)) <= max(rounding, _EXACT)
 
 
 def counts(accounts: Sequence[Account]) -> Mapping[str, int]:

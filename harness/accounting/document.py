@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,9 @@ from harness.strict_json import (
 from harness.strict_yaml import StrictYamlError, load_yaml
 
 SCHEMA_VERSION: Final = "1"
+_MOST_DECIMALS: Final = 40
+_SHOWN: Final = 80
+"""Most characters of a wrong value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,8 @@ class Published:
     metric: str
     metric_version: str
     """The version under which it was published."""
-    value: float
+    value: Decimal
+    """With the digits that were given."""
     run: Path | None
     """Folder of its evaluation; None where none was kept."""
     subject: str | None
@@ -51,9 +57,10 @@ def read_published(path: Path) -> tuple[Published, ...]:
                 f"{path.name}, {where}" if where else path.name,
                 problem,
                 expected,
+                actual=seen,
                 recovery="correct the file",
             )
-            for where, problem, expected in problems
+            for where, problem, expected, seen in problems
         )
         raise UsageError(found[0].code, found[0].problem, violations=found)
     return tuple(_published(item, path.parent) for item in document["published"])
@@ -62,8 +69,11 @@ def read_published(path: Path) -> tuple[Published, ...]:
 def _document(path: Path) -> Json:
     try:
         if path.suffix == ".json":
-            return decode_document(path.read_bytes())
-        return load_yaml(path).value
+            data = path.read_bytes()
+            decode_document(data)
+            # What is strict JSON is decoded once more for the digits of its numbers.
+            return json.loads(data, parse_float=Decimal)
+        return load_yaml(path, fraction=Decimal).value
     except (StrictYamlError, StrictJsonError, OSError) as error:
         raise UsageError(
             "eval_cli_invalid",
@@ -85,9 +95,12 @@ def _is_text(value: Json) -> bool:
 
 def _is_number(value: Json) -> bool:
     try:
-        return type(value) in (int, float) and math.isfinite(value)
+        if type(value) not in (int, Decimal) or not math.isfinite(value):
+            return False
     except OverflowError:
         return False
+    exponent = Decimal(value).as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -_MOST_DECIMALS
 
 
 def _is_text_or_null(value: Json) -> bool:
@@ -103,7 +116,7 @@ _MANDATORY: Final[Mapping[str, _Check]] = {
     "place": (_is_text, "a text"),
     "metric": (_is_text, "a text"),
     "metric_version": (_is_text, "a text, in quotes where it looks like a number"),
-    "value": (_is_number, "a finite number"),
+    "value": (_is_number, f"a finite number of at most {_MOST_DECIMALS} decimals"),
     "run": (_is_text_or_null, "a folder, or null where no run was kept"),
 }
 _OPTIONAL: Final[Mapping[str, _Check]] = {
@@ -114,33 +127,47 @@ _OPTIONAL: Final[Mapping[str, _Check]] = {
 _KEYS: Final = {**_MANDATORY, **_OPTIONAL}
 
 
-def _problems(document: Json) -> Iterator[tuple[str, str, str]]:
-    """Yield place, problem and what was expected."""
-    keys = {"schema_version", "published"}
-    if not isinstance(document, dict) or document.keys() != keys:
-        yield "", "the document has other keys", "schema_version and published"
+_Problem = tuple[str, str, str, str]
+"""Place, problem, what was expected, what was seen."""
+
+
+def _problems(document: Json) -> Iterator[_Problem]:
+    wanted = "schema_version and published"
+    if not isinstance(document, dict):
+        yield "", "the document is no mapping", wanted, _seen(document)
         return
-    if document["schema_version"] != SCHEMA_VERSION:
-        yield "schema_version", "another version", f'"{SCHEMA_VERSION}"'
-    items = document["published"]
+    if document.keys() != {"schema_version", "published"}:
+        yield "", "the document has other keys", wanted, _seen(", ".join(document))
+        return
+    version, items = document["schema_version"], document["published"]
+    if version != SCHEMA_VERSION:
+        yield "schema_version", "another version", f'"{SCHEMA_VERSION}"', _seen(version)
     if not isinstance(items, list) or not items:
-        yield "published", "no list of numbers", "one entry a number"
+        yield "published", "no list of numbers", "one entry a number", _seen(items)
         return
     for index, item in enumerate(items):
         yield from _item_problems(item, f"published[{index}]")
 
 
-def _item_problems(item: Json, where: str) -> Iterator[tuple[str, str, str]]:
+def _item_problems(item: Json, where: str) -> Iterator[_Problem]:
     if not isinstance(item, dict):
-        yield where, "an entry is no mapping", ", ".join(_MANDATORY)
+        yield where, "an entry is no mapping", ", ".join(_MANDATORY), _seen(item)
         return
-    for name in item.keys() - _KEYS.keys():
-        yield f"{where}.{name}", "a key that does not exist here", ", ".join(_KEYS)
-    for name in _MANDATORY.keys() - item.keys():
-        yield f"{where}.{name}", "a mandatory key is missing", _MANDATORY[name][1]
-    for name, (is_sound, expected) in _KEYS.items():
+    for name in sorted(item.keys() - _KEYS.keys()):
+        only = ", ".join(_KEYS)
+        yield f"{where}.{name}", "a key that does not exist here", only, name
+    for name, (_, wanted) in _MANDATORY.items():
+        if name not in item:
+            yield f"{where}.{name}", "a mandatory key is missing", wanted, "no such key"
+    for name, (is_sound, wanted) in _KEYS.items():
         if name in item and not is_sound(item[name]):
-            yield f"{where}.{name}", "a value of another form", expected
+            problem = "a value of another form"
+            yield f"{where}.{name}", problem, wanted, _seen(item[name])
+
+
+def _seen(value: Json) -> str:
+    text = str(value) if isinstance(value, str | Decimal) else repr(value)
+    return text[:_SHOWN] or "an empty text"
 
 
 def _published(item: Mapping[str, Json], base: Path) -> Published:
@@ -148,7 +175,7 @@ def _published(item: Mapping[str, Json], base: Path) -> Published:
         place=item["place"],
         metric=item["metric"],
         metric_version=item["metric_version"],
-        value=item["value"],
+        value=Decimal(item["value"]),
         run=_folder(item["run"], base),
         subject=item.get("subject"),
         evidence=tuple(base / name for name in item.get("evidence", ())),

@@ -38,7 +38,10 @@ def _number(each: Account) -> dict[str, Json]:
         "run": None if published.run is None else published.run.name,
         "subject": published.subject,
         "status": each.status.value,
-        "old": {"value": published.value, "metric_version": published.metric_version},
+        "old": {
+            "value": float(published.value),
+            "metric_version": published.metric_version,
+        },
         "new": _figure(each.new),
         "reasons": [reason.as_payload() for reason in each.reasons],
         "replication": replication,

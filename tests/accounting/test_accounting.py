@@ -1,13 +1,16 @@
 """Published numbers, accounted for from what their runs kept."""
 
 import json
+from decimal import Decimal
 
 import pytest
 
+from harness.accounting.account import _is_same
 from harness.causes import EXIT_DONE, EXIT_USAGE
 from harness.cli.main import main
 from harness.errors import EngineError
 from harness.evaluations.contracts import scorer_versions
+from harness.evaluations.record import MetricValue
 from tests.evaluations.records import subject, written
 
 ROWS = [
@@ -161,6 +164,54 @@ def test_failed_evaluation_has_no_score_to_make_again(accounted, scored):
 
     (number,) = accounted({"run": "failed"})["numbers"]
     assert [each["code"] for each in number["reasons"]] == ["rows_incomplete"]
+
+
+def status_of(scored, capsys, written, name="numbers.yaml"):
+    """The status of one number, written so, for a run with 2 of 3 rows right."""
+    document = {"schema_version": "1", "published": [{**BASE, **KEPT, "value": "HERE"}]}
+    (scored / name).write_text(json.dumps(document).replace('"HERE"', written))
+    capsys.readouterr()
+    assert main(["accounting", name, "--json"]) == EXIT_DONE
+    (number,) = json.loads(capsys.readouterr().out)["numbers"]
+    return number["status"]
+
+
+@pytest.mark.parametrize("name", ["numbers.yaml", "numbers.json"])
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [
+        ("0.7", "unaffected"),
+        ("0.70", "rescored"),
+        ("0.67", "unaffected"),
+        ("0.66", "rescored"),
+        ("0.670", "rescored"),
+        ("0.66666666666666666", "unaffected"),
+        ("1", "rescored"),
+        ("6.67e-1", "unaffected"),
+    ],
+)
+def test_number_is_held_to_the_digits_that_were_written(
+    scored, capsys, written, status, name
+):
+    assert status_of(scored, capsys, written, name) == status
+
+
+@pytest.mark.parametrize(
+    ("written", "same"), [("0.62", True), ("0.63", True), ("0.64", False)]
+)
+def test_both_roundings_of_a_half_are_the_number(written, same):
+    assert _is_same(Decimal(written), MetricValue(0.625, 5, 8)) is same
+
+
+def test_replication_without_a_score_replaces_nothing(scored, capsys):
+    written(scored / "again", subject(correct=None))
+    entry = {**BASE, "run": None, "replication": "again"}
+    document = {"schema_version": "1", "published": [entry]}
+    (scored / "numbers.json").write_text(json.dumps(document))
+
+    assert main(["accounting", "numbers.json"]) == EXIT_USAGE
+
+    assert "a run with a value of the metric accuracy" in capsys.readouterr().err
 
 
 def test_counts_are_by_status(accounted):
