@@ -151,8 +151,11 @@ class StopLimitError(FairtrialError):
 
 
 def first_own(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error that a user can act on, or the whole group."""
-    own = failures.subgroup(FairtrialError)
+    """Return the first error that a user can act on, or the whole group.
+
+    That is one of ours, else a refusal of the machine.
+    """
+    own = failures.subgroup(FairtrialError) or failures.subgroup(OSError)
     if own is None:
         return failures
     first: BaseException = own

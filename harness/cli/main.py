@@ -15,7 +15,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Final, NoReturn
 
 from harness.causes import EXIT_INTERRUPTED, EXIT_SETUP, EXIT_USAGE, exit_status
@@ -99,7 +99,15 @@ def main(argv: list[str] | None = None) -> int:
 def _end_like_interrupt() -> None:
     """Let the polite signals clean up as Ctrl-C does, instead of killing at once."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does at this moment: a running event loop cancels its work."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # It is ignored in whatever a shell put aside.
+        handler = signal.default_int_handler
+    handler(signal.SIGINT, frame)
 
 
 def console() -> NoReturn:

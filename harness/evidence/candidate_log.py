@@ -126,6 +126,12 @@ class CandidateRecords:
             return request
         return None
 
+    def failures(self) -> int:
+        """Count the requests that ended without anything received, without reading."""
+        index = self.log.index
+        newest = (next(chain) for chain in index.chains())
+        return sum(index.record_type(record) == _FAILURE for record in newest)
+
     def interrupted(self) -> tuple[InterruptedRequest, ...]:
         """Return the requests that a killed run left without an outcome."""
         index = self.log.index

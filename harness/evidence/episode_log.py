@@ -35,7 +35,7 @@ EPISODE_LOG: Final = LogFormat(
 TRACE_KEY_VERSION: Final = "1.0"
 EXECUTABLE_CONTRACT_VERSION: Final = "1.0"
 """Version of the driver's rules; part of the key, so that new rules ask anew."""
-_REQUEST: Final = 0
+_REQUEST, _COMPLETION = range(2)
 
 
 def trace_key(
@@ -95,6 +95,19 @@ class EpisodeRecords:
             if newest is None or (entry.number or 0) > (newest.number or 0):
                 newest = entry
         return None if newest is None else _episode(newest).but(replayed=True)
+
+    def newest(self) -> Iterator[Episode]:
+        """Yield the episode of the highest completed attempt of every key."""
+        index = self.log.index
+        for chain in index.chains():
+            # Two keys can share a chain; the newest attempt of each comes first.
+            seen: set[str] = set()
+            for record in chain:
+                if index.record_type(record) == _COMPLETION:
+                    entry = self.log.entry(record)
+                    if entry.key not in seen:
+                        seen.add(entry.key)
+                        yield _episode(entry)
 
     def attempts(self, key: str) -> int:
         """Return the number of the newest attempt that began; 0 for none."""

@@ -2,12 +2,14 @@
 
 `async with OracleHost(...)` starts it; `open_session` gives each task attempt a fresh
 contained worker. A host that dies takes its sessions with it (fault kind `session`)
-and is started again for the next one, a stated number of times; `starts` tells.
+and is started again for the next one, unless it died a stated number of times in a
+row; `starts` tells.
 """
 
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,8 +34,8 @@ from harness.oracle.residents import PackResident, Resident
 from harness.oracle.session import OracleSession
 from harness.oracle.worker_folders import WorkerFolders
 
-MAX_STARTS = 4
-"""How often one host is started in its life, the first time included."""
+MAX_DEATHS = 4
+"""How often in a row a host may die, without a session that it served to its end."""
 _START_PATIENCE_S = 30.0
 
 
@@ -67,6 +69,8 @@ class OracleHost:
         self._sessions: set[OracleSession] = set()
         self.applied: dict[str, Json] = {}
         """Containment as applied; limits that are not enforced say so."""
+        self._deaths = 0
+        """In a row, up to now."""
         self.starts = 0
         """How often the host was started; more than 1 means that it died."""
 
@@ -95,15 +99,27 @@ class OracleHost:
 
     async def aclose(self) -> None:
         """End all sessions, the host and everything it started; safe to repeat."""
+        # An interrupt comes through the shield, once: what it meets is cut short, and
+        # the rest is done all the same.
         with anyio.CancelScope(shield=True):
-            for session in tuple(self._sessions):
-                await session.abort("host closed")
-            if self._keeper is not None:
-                await self._keeper.end()
-                self._keeper = None
-            if self._root is not None:
-                await self._root.remove()
-                self._root = None
+            try:
+                for session in tuple(self._sessions):
+                    await session.abort("host closed")
+            finally:
+                try:
+                    await self._end_keeper()
+                finally:
+                    await self._remove_root()
+
+    async def _end_keeper(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.end()
+
+    async def _remove_root(self) -> None:
+        root, self._root = self._root, None
+        if root is not None:
+            await root.remove()
 
     async def open_session(
         self, context: SessionContext, *, deadline: float
@@ -167,10 +183,16 @@ class OracleHost:
             self._folders.lend(),
             self._deadlines,
             deadline,
-            self._sessions.discard,
+            partial(self._over, number),
         )
         self._sessions.add(session)
         return session
+
+    def _over(self, number: int, session: OracleSession) -> None:
+        """Forget a session that has ended."""
+        self._sessions.discard(session)
+        if self.is_serving(number):
+            self._deaths = 0
 
     def _request(
         self, session: OracleSession, number: int, context: SessionContext
@@ -194,9 +216,12 @@ class OracleHost:
                 raise OracleFault("import", "session", "the host is closed")
             if self._keeper is not None:
                 await self._keeper.end()
-            if self.starts >= MAX_STARTS:
+            self._deaths += 1
+            if self._deaths >= MAX_DEATHS:
                 raise OracleFault(
-                    "import", "session", f"the pack host died {self.starts} times"
+                    "import",
+                    "session",
+                    f"the pack host died {MAX_DEATHS} times in a row",
                 )
             return await self._start()
 

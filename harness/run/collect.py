@@ -61,6 +61,8 @@ class Collector:
     check_source: Callable[[], None]
     """Looks at the source's files before each task; raises SourceError."""
     watch: Callable[[Progress], None]
+    gave_up: bool
+    """Whether the run was given up before, so that every stop is held again."""
     stops_before: int
     """Non-candidate stops of earlier candidates: the limit is the run's."""
     note_recorded: Callable[[int], None]
@@ -113,12 +115,7 @@ class Collector:
             return await drive(request, self.candidate, deadline=deadline)
         key = episode_key(self.config, request)
         known = self.episodes.lookup(key)
-        if (
-            known is not None
-            and _cause(known).retried != "request"
-            and not self._lost(known)
-            and self.candidate.backs(known)
-        ):
+        if known is not None and self._stands(known):
             return known
         for _ in range(MOST_LOST):
             episode = await self._attempt(self.episodes, key, request, part)
@@ -147,6 +144,14 @@ class Collector:
         episode = replace(episode, duration_s=anyio.current_time() - started)
         episodes.complete(key, episode)
         return episode
+
+    def _stands(self, episode: Episode) -> bool:
+        """Tell whether a recorded episode is not to be held again."""
+        if _cause(episode).retried == "request" or self._lost(episode):
+            return False
+        if self.gave_up and _may_be_held_again(episode):
+            return False
+        return self.candidate.backs(episode)
 
     def _lost(self, episode: Episode) -> bool:
         """Tell whether somebody killed the world of an episode.
@@ -208,6 +213,14 @@ class Collector:
             recovery="mend the cause, then `fairtrial run CONFIG --resume`; "
             "completed work is kept",
         )
+
+
+def _may_be_held_again(episode: Episode) -> bool:
+    """Tell whether a stop is one that another attempt cannot make worse."""
+    return (
+        is_non_candidate_stop(episode.status)
+        and episode.status != "unknown_commit_state"
+    )
 
 
 def _cause(episode: Episode) -> Cause:

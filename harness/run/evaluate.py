@@ -48,7 +48,7 @@ from harness.run.publish import (
 )
 from harness.run.recorded import LiveEvidence
 from harness.run.replay import Replayed, replay_run
-from harness.run.resuming import ResumingCandidate
+from harness.run.resuming import ResumingCandidate, stops_recorded
 from harness.run.run_oracle import RunOracle, confirm
 from harness.run.settings import RunSettings
 from harness.scoring.aggregate import STOPS_OVER_CAP
@@ -177,6 +177,7 @@ async def _collect_all(
             source.assert_stat_unchanged,
             watch,
             scoring.recorded.add,
+            stops_recorded(log, episodes) > config.limits.max_stops,
         )
         collecting = partial(while_committed, logs, partial(_candidates, work))
         await accompanied(scoring.run, collecting)
@@ -201,6 +202,8 @@ class _Work:
     watch: Watch
     note_recorded: Callable[[int], None]
     """Is told of each episode, by its place in the plan, once it is recorded."""
+    gave_up: bool
+    """Whether an earlier process gave the run up at its limit of stops."""
 
 
 async def _candidates(work: _Work) -> None:
@@ -229,13 +232,16 @@ async def _one_candidate(
         collector = Collector(
             config=work.config,
             endpoint=endpoint,
-            candidate=ResumingCandidate(live, work.log, endpoint.echo_reasoning),
+            candidate=ResumingCandidate(
+                live, work.log, endpoint.echo_reasoning, work.gave_up
+            ),
             plan_identity=work.plan.header.plan_identity,
             planned=task_count * work.plan.header.trials,
             episodes=work.episodes,
             host=work.host,
             check_source=work.check_source,
             watch=work.watch,
+            gave_up=work.gave_up,
             stops_before=stops_before,
             note_recorded=lambda place: work.note_recorded(done_before + place),
         )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from harness.candidates.candidate import Candidate
 from harness.candidates.recovery import recovered_outcome
 from harness.candidates.request import PreparedRequest
-from harness.causes import CAUSES
+from harness.causes import CAUSES, is_non_candidate_stop
 from harness.evidence.candidate_log import CandidateLog, is_completion
 from harness.evidence.episode import Episode, Outcome
+from harness.evidence.episode_log import EpisodeLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class ResumingCandidate:
     log: CandidateLog
     echo_reasoning: bool
     """Whether the endpoint's answers are echoed with their reasoning."""
+    gave_up: bool = False
+    """Whether the run was given up before, so that every stop is asked again."""
 
     async def exchange(self, request: PreparedRequest, *, deadline: float) -> Outcome:
         """Return the recorded completion, else the outcome of a live exchange."""
@@ -33,7 +36,7 @@ class ResumingCandidate:
         if not self.log.knows(request.request_hash):
             return None
         known = self.log.outcome_of(request.request_hash)
-        if known is not None and not _may_be_asked_again(known):
+        if known is not None and not self._may_be_asked_again(known):
             return known
         received = recovered_outcome(
             request.request_hash,
@@ -55,9 +58,15 @@ class ResumingCandidate:
                 return False
         return True
 
+    def _may_be_asked_again(self, outcome: Outcome) -> bool:
+        if is_completion(outcome):
+            return False
+        cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
+        return self.gave_up or cause is None or cause.retried == "request"
 
-def _may_be_asked_again(outcome: Outcome) -> bool:
-    if is_completion(outcome):
-        return False
-    cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
-    return cause is None or cause.retried == "request"
+
+def stops_recorded(log: CandidateLog, episodes: EpisodeLog | None) -> int:
+    """Count the episodes that stand as non-candidate stops, in a run not finished."""
+    if episodes is None:
+        return log.failures()
+    return sum(is_non_candidate_stop(each.status) for each in episodes.newest())

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import OracleError
 from harness.oracle.contracts import OracleFault, PackCode, WorkerDeadlines
-from harness.oracle.host import MAX_STARTS
+from harness.oracle.host import MAX_DEATHS
 from harness.oracle.probe import probe
 from tests.oracle.zoo import BACKEND, DEADLINES, FOREVER, TASK, python, write_pack
 
@@ -118,7 +118,7 @@ def test_host_that_keeps_dying_is_given_up(zoo):
     async def main():
         async with zoo.host(pack) as host:
             details = []
-            for _ in range(MAX_STARTS + 1):
+            for _ in range(MAX_DEATHS + 1):
                 end = anyio.current_time() + 30
                 try:
                     session = await host.open_session(TASK, deadline=end)
@@ -131,8 +131,29 @@ def test_host_that_keeps_dying_is_given_up(zoo):
             return details, host.starts
 
     details, starts = anyio.run(main)
-    assert details == [("call", "session")] * MAX_STARTS + [("import", "session")]
-    assert starts == MAX_STARTS
+    assert details == [("call", "session")] * MAX_DEATHS + [("import", "session")]
+    assert starts == MAX_DEATHS
+
+
+def test_host_that_dies_now_and_then_serves_on(zoo):
+    pack = write_pack(zoo.folder)
+
+    async def main():
+        async with zoo.host(pack) as host:
+            for _ in range(MAX_DEATHS + 1):
+                end = anyio.current_time() + 30
+                lost = await host.open_session(TASK, deadline=end)
+                await lost.reset()
+                with pytest.raises(OracleFault):
+                    await python(
+                        lost, "os.kill(os.getppid(), signal.SIGKILL); time.sleep(5)"
+                    )
+                served = await host.open_session(TASK, deadline=end)
+                await served.reset()
+                await served.close()
+            return host.starts
+
+    assert anyio.run(main) == MAX_DEATHS + 2
 
 
 def test_host_that_does_not_answer_its_door_is_replaced(zoo):

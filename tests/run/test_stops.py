@@ -76,6 +76,45 @@ def test_run_that_gave_up_goes_on_when_the_endpoint_is_back(bench, benchmark):
 
 
 @pytest.mark.parametrize("executable", [True, False], ids=["executable", "trace"])
+@pytest.mark.parametrize("status", [402, 404])
+def test_run_that_gave_up_asks_every_stop_again(bench, benchmark, status, executable):
+    """An account that was empty is filled, a model that was missing is loaded."""
+    refusal = json_reply({"error": {"message": "no"}}, status=status)
+    control = CountingControl(benchmark, lambda n: refusal if 2 < n <= 4 else None)
+    with control.served() as server:
+        config = bench.config(
+            "gold",
+            executable=executable,
+            base_url=server.url,
+            limits={**QUICK, "max_stops": 1},
+        )
+        with pytest.raises(StopLimitError):
+            bench.run(config)
+        assert control.number == 4
+
+        finished = bench.run(config, resume=True)
+
+    candidate = finished.report["candidates"][0]
+    assert candidate["non_candidate_stops"] == 0
+    assert candidate["successful_tasks"] == candidate["task_count"]
+    assert control.answered == completions_in(bench.output())
+
+
+def test_stop_that_did_not_end_the_run_stays_one(bench, benchmark):
+    refusal = json_reply({"error": {"message": "no"}}, status=404)
+    down = json_reply({"error": {"message": "no"}}, status=401)
+    control = CountingControl(benchmark, {3: refusal, 5: down}.get)
+    with control.served() as server:
+        config = bench.config("gold", base_url=server.url, limits=QUICK)
+        with pytest.raises(CandidateError):
+            bench.run(config)
+
+        finished = bench.run(config, resume=True)
+
+    assert finished.report["candidates"][0]["non_candidate_stops"] == 1
+
+
+@pytest.mark.parametrize("executable", [True, False], ids=["executable", "trace"])
 def test_refused_key_stops_the_run_and_keeps_what_was_answered(
     bench, benchmark, executable
 ):
