@@ -12,6 +12,7 @@ from typing import Final
 
 from harness.canonical import Json
 from harness.errors import UsageError, Violation
+from harness.predictions.json_lines import require_file
 from harness.strict_json import (
     StrictJsonError,
     decode_document,
@@ -67,6 +68,7 @@ def read_published(path: Path) -> tuple[Published, ...]:
 
 
 def _document(path: Path) -> Json:
+    require_file(path, "FILE")
     try:
         if path.suffix == ".json":
             data = path.read_bytes()

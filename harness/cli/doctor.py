@@ -67,11 +67,12 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     from harness.doctor.examine import Examination, examine
     from harness.doctor.words import examination_report, render_examination
 
+    base_url = _checked(arguments.base_url)
     key = _key(arguments.api_key_env)
 
     async def examined() -> Examination:
         return await examine(
-            arguments.base_url.rstrip("/"),
+            base_url,
             arguments.model,
             key,
             timeout_s=arguments.timeout_s,
@@ -83,12 +84,31 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     try:
         found = anyio.run(examined)
     except CandidateError as error:
-        raise _usage(error.violations[0].problem, arguments.base_url) from None
+        raise _usage(error.violations[0].problem, base_url) from None
     if arguments.json:
         print(json.dumps(examination_report(found), indent=2, sort_keys=True))
     else:
         print(render_examination(found))
     return found.exit_status
+
+
+def _checked(base_url: str) -> str:
+    """Hold an address to the rules of a config, and show nothing of a wrong one."""
+    from pydantic_core import PydanticCustomError
+
+    from harness.config.values import checked_base_url
+
+    try:
+        return checked_base_url(base_url)
+    except PydanticCustomError as error:
+        told = error.context or {}
+        raise UsageError(
+            error.type,
+            str(told["problem"]),
+            where="--base-url",
+            expected=str(told["want"]),
+            recovery="--api-key-env names a key; `fairtrial doctor --help` shows more",
+        ) from None
 
 
 def _key(name: str | None) -> str | None:

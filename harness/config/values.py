@@ -69,7 +69,12 @@ def _text(value: str) -> str:
     return value
 
 
-def _base_url(value: str) -> str:
+def checked_base_url(value: str) -> str:
+    """Return the address of an endpoint without a slash at its end.
+
+    Raises PydanticCustomError, whose type is the code and whose context has `problem`
+    and `want`; the address itself may hold a secret and is in none of them.
+    """
     expected = "http:// or https://, a host, an optional port and path; nothing else"
     try:
         parts = urlsplit(value)
@@ -168,7 +173,7 @@ Parallel = Annotated[int, Field(gt=0, le=4096)]
 Trials = Annotated[int, Field(gt=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Mode = Annotated[Literal["trace", "executable"], BeforeValidator(_supported_mode)]
-BaseUrl = Annotated[str, AfterValidator(_base_url)]
+BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 Digest = Annotated[str, AfterValidator(_digest)]
 Modes = Annotated[
     tuple[Mode, ...], Field(strict=False, min_length=1), AfterValidator(_modes)

@@ -26,6 +26,7 @@ from harness.predictions.json_lines import (
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.predictions.receipts import (
     read_receipt,
+    receipt_beside,
     receipt_path,
     verify_receipt,
     verify_receipt_checkpoint,
@@ -116,13 +117,20 @@ def aggregate_bytes(aggregate: dict[str, Json]) -> bytes:
 def _verify(manifest: Path, predictions: Path, declared: DeclaredHashes) -> Path | None:
     if declared.manifest_sha256 is not None:
         require_sha256(manifest, declared.manifest_sha256, by="--manifest-sha256")
-    path = receipt_path(predictions)
-    if not path.exists():
+    if declared.quantization_manifest_sha256 and declared.checkpoint is None:
+        raise UsageError(
+            "eval_cli_invalid",
+            "--quantization-manifest-sha256 is compared with nothing",
+            expected="--checkpoint beside it: the folder that it is of",
+            recovery="name the checkpoint, or leave the hash out",
+        )
+    path = receipt_beside(predictions)
+    if path is None:
         if declared.checkpoint is not None:
             raise UsageError(
                 "eval_cli_invalid",
                 "--checkpoint needs a receipt beside the predictions",
-                where=str(path),
+                where=str(receipt_path(predictions)),
                 recovery="bring the receipt, or leave --checkpoint out",
             )
         return None

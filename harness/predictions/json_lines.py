@@ -29,6 +29,15 @@ def read_rows(path: Path) -> Iterator[dict[str, Json]]:
 
 def require_file(path: Path, option: str) -> None:
     """Raise UsageError (`eval_cli_invalid`) unless the path is a readable file."""
+    require_regular(
+        path,
+        f"{option} names no file that can be read",
+        f"give {option} the path of the file",
+    )
+
+
+def require_regular(path: Path, problem: str, recovery: str) -> None:
+    """Raise UsageError in these words unless the path is a readable file."""
     seen = "no regular file"
     try:
         # Opening a pipe would wait for somebody to write to it.
@@ -39,11 +48,11 @@ def require_file(path: Path, option: str) -> None:
         seen = error.strerror or str(error)
     raise UsageError(
         "eval_cli_invalid",
-        f"{option} names no file that can be read",
+        problem,
         where=str(path),
         expected="an existing regular file: it is read more than once",
         actual=seen,
-        recovery=f"give {option} the path of the file",
+        recovery=recovery,
     )
 
 

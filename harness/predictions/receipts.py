@@ -10,6 +10,7 @@ one. A fourth kind is ours, for engines whose checkpoint nobody can hash.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -23,7 +24,7 @@ from harness.predictions.digests import (
     verify_checkpoint,
 )
 from harness.predictions.generation import write_new_file
-from harness.predictions.json_lines import text_bytes
+from harness.predictions.json_lines import require_regular, text_bytes
 from harness.strict_json import StrictJsonError, decode_document
 
 FLOAT_VERSION: Final = "barun-greedy-generation-v1"
@@ -178,6 +179,22 @@ def receipt_path(predictions: Path) -> Path:
     return predictions.with_name(predictions.name + RECEIPT_SUFFIX)
 
 
+def receipt_beside(predictions: Path) -> Path | None:
+    """Return the receipt of a predictions file, None where nothing has its name.
+
+    Raises UsageError (`eval_cli_invalid`) for a name that leads to no file.
+    """
+    path = receipt_path(predictions)
+    if not os.path.lexists(path):
+        return None
+    require_regular(
+        path,
+        "the receipt beside the predictions is no file that can be read",
+        "bring the receipt back, or remove what has its name",
+    )
+    return path
+
+
 def write_receipt(predictions: Path, receipt: Receipt) -> Path:
     """Write a receipt beside its predictions and return its path.
 
@@ -245,8 +262,8 @@ def verify_predictions(predictions: Path) -> None:
     Raises EvidenceError for a receipt that is none, SourceError
     (`eval_predictions_drift`) for predictions that it does not state.
     """
-    path = receipt_path(predictions)
-    if path.exists():
+    path = receipt_beside(predictions)
+    if path is not None:
         _require_predictions(predictions, read_receipt(path))
 
 

@@ -1,6 +1,7 @@
 """Published numbers, accounted for from what their runs kept."""
 
 import json
+import os
 from decimal import Decimal
 
 import pytest
@@ -303,6 +304,12 @@ def test_file_that_is_no_list_is_a_usage_error(tmp_path, capsys, text, name):
 
 def test_file_that_is_not_there_is_a_usage_error(tmp_path):
     assert main(["accounting", str(tmp_path / "gone.yaml")]) == EXIT_USAGE
+
+
+def test_pipe_is_a_usage_error_and_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "numbers.yaml")
+
+    assert main(["accounting", str(tmp_path / "numbers.yaml")]) == EXIT_USAGE
 
 
 def test_broken_json_is_a_usage_error(tmp_path):

@@ -77,6 +77,22 @@ def test_usage_errors_exit_2_with_their_remedy(words, capsys, monkeypatch):
     assert "--help" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("http://user:hunter2@127.0.0.1:9/v1", "secret_in_eval_config"),
+        ("http://127.0.0.1:9/v1?key=hunter2", "eval_config_invalid"),
+    ],
+)
+def test_secret_in_an_address_is_refused_and_not_shown(url, code, capsys):
+    status = main(["doctor", "--base-url", url, "--model", "m", "--json"])
+
+    shown = capsys.readouterr()
+    assert status == 2
+    assert shown.err.startswith(code)
+    assert "hunter2" not in shown.out + shown.err
+
+
 def test_sandbox_names_every_level(capsys):
     status = main(["doctor", "--sandbox"])
 

@@ -1,9 +1,12 @@
 """Baselines beside the candidate: other engines, other prompts, nearest texts."""
 
 import json
+from fractions import Fraction
 from itertools import chain
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.errors import CandidateError, EngineError
 from harness.predict.nearest import cosine, nearest
@@ -250,6 +253,21 @@ def test_other_endpoint_answers_as_a_comparator(tmp_path, endpoint):
 
 def test_first_of_equally_near_vectors_counts():
     assert nearest([1.0, 0.0], [[0.0, 1.0], [2.0, 0.0], [3.0, 0.0]]) == 1
+
+
+COORDINATES = st.lists(st.integers(-4, 4), min_size=3, max_size=3)
+
+
+@given(COORDINATES, st.lists(COORDINATES, min_size=1, max_size=6))
+def test_first_of_the_exactly_nearest_counts(vector, others):
+    def exact(other):
+        dot = sum(a * b for a, b in zip(vector, other, strict=True))
+        return Fraction(dot * abs(dot), sum(b * b for b in other) or 1)
+
+    expected = max(range(len(others)), key=lambda place: (exact(others[place]), -place))
+    floats = [list(map(float, other)) for other in others]
+
+    assert nearest(list(map(float, vector)), floats) == expected
 
 
 def test_cosine_of_huge_and_tiny_vectors_is_finite():

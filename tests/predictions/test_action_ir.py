@@ -127,6 +127,11 @@ def test_file_that_is_not_the_receipts_is_refused(files, changed):
     assert "out" not in names_in(files)
 
 
+def test_hash_of_a_quantization_without_a_checkpoint_is_a_usage_error(files):
+    with pytest.raises(UsageError, match="compared with nothing"):
+        score(files, quantization_manifest_sha256="0" * 64)
+
+
 def test_checkpoint_without_a_receipt_is_a_usage_error(files):
     with pytest.raises(UsageError, match="receipt"):
         score(files, checkpoint=files)

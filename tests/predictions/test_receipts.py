@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import pytest
 
@@ -15,6 +16,7 @@ from harness.predictions.receipts import (
     read_receipt,
     receipt_from_json,
     receipt_path,
+    verify_predictions,
     verify_receipt,
     verify_receipt_checkpoint,
     write_receipt,
@@ -275,3 +277,19 @@ def test_receipt_of_an_engine_is_compared_with_its_files(tmp_path):
 
     with pytest.raises(SourceError):
         verify_receipt(declared, manifest=manifest, predictions=predictions)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing"])
+def test_receipt_that_is_no_file_is_refused_and_never_waited_for(tmp_path, kind):
+    predictions = tmp_path / "p.jsonl"
+    predictions.touch()
+    path = receipt_path(predictions)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "nothing")
+
+    with pytest.raises(UsageError, match="receipt beside the predictions"):
+        verify_predictions(predictions)
