@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
+from harness.benchmark.pack_python import NotPythonError, literal_of, parse_module
 from harness.benchmark.problems import Problems
 from harness.conversation.task import AssertionCategory
 
@@ -48,10 +49,9 @@ class AssertionCatalog:
 def read_assertions(path: Path, problems: Problems) -> AssertionCatalog | None:
     """Read the module's syntax tree; report every problem; None if it has none."""
     try:
-        tree = ast.parse(path.read_bytes(), filename=path.name)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        problems.add(f"{path.name}:{line}", f"not Python: {error}")
+        tree = parse_module(path.read_bytes(), path.name)
+    except NotPythonError as error:
+        problems.add(f"{path.name}:{error.line}", f"not Python: {error}")
         return None
     return _Reader(path.name, tree, problems).catalog()
 
@@ -138,10 +138,10 @@ class _Reader:
         if declared is None:
             return {}
         try:
-            value = ast.literal_eval(declared)
-        except (ValueError, TypeError):
+            value = literal_of(declared)
+        except NotPythonError as error:
             self.problem(
-                declared, f"invalid_assertion_capability: {_CAPABILITIES} is no literal"
+                declared, f"invalid_assertion_capability: {_CAPABILITIES}: {error}"
             )
             return {}
         if not isinstance(value, dict):

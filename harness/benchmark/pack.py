@@ -23,6 +23,7 @@ from harness.benchmark.endpoint_config import (
 from harness.benchmark.fixtures import Fixtures, HeldOut, read_fixtures, read_held_out
 from harness.benchmark.manifest import PackManifest, read_manifest
 from harness.benchmark.pack_code import PackCode
+from harness.benchmark.pack_python import NotPythonError, parse_module
 from harness.benchmark.pack_tools import PackTools, read_tools
 from harness.benchmark.pack_tree import Fingerprint, PackTree, read_tree
 from harness.benchmark.problems import PackFile, Problems, read_json, read_yaml
@@ -261,11 +262,10 @@ class _Loader:
     def imports_of(self, where: str, path: Path) -> set[str]:
         """Return the top-level names that a file imports; report what is no Python."""
         try:
-            tree = ast.parse(path.read_bytes(), filename=where)
-        except (SyntaxError, ValueError) as error:
+            tree = parse_module(path.read_bytes(), where)
+        except NotPythonError as error:
             if path != self.manifest.paths.get("assertions"):
-                line = getattr(error, "lineno", None) or 1
-                self.problems.add(f"{where}:{line}", f"not Python: {error}")
+                self.problems.add(f"{where}:{error.line}", f"not Python: {error}")
             return set()
         names: set[str] = set()
         for node in ast.walk(tree):

@@ -18,6 +18,7 @@ from typing import Final
 
 from harness.benchmark.problems import Problems
 from harness.canonical import content_hash, hash_file
+from harness.strict_json import has_unpaired_surrogate
 
 FINGERPRINT_V1: Final = "bfcl-pack-fingerprint-v1"
 FINGERPRINT_OWN: Final = "fairtrial-pack-fingerprint-1"
@@ -124,7 +125,9 @@ def tree_names(root: Path, problems: Problems) -> list[str]:
         with os.scandir(root / folder) as entries:
             for entry in sorted(entries, key=_name):
                 relative = folder + entry.name
-                if entry.is_symlink():
+                if has_unpaired_surrogate(relative):
+                    problems.add(repr(relative), "a name that is no UTF-8")
+                elif entry.is_symlink():
                     problems.add(
                         relative, "a symbolic link; a pack holds plain files only"
                     )

@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from harness.benchmark.fixtures import Fixtures, Row
+from harness.benchmark.pack_python import (
+    NotPythonError,
+    literal_of,
+    parse_expression,
+)
 from harness.benchmark.pack_tools import PackTool
 from harness.canonical import Json, canonical_json, type_tag
 
@@ -95,8 +100,8 @@ def parse_source(text: str) -> SlotSource:
 def parse_filter(text: str) -> tuple[Condition, ...]:
     """Read a filter; raise SlotError."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
+        tree = parse_expression(text)
+    except NotPythonError as error:
         raise SlotError(f"filter {text!r} cannot be read: {error}") from None
     terms = tree.values if isinstance(tree, ast.BoolOp) else [tree]
     if isinstance(tree, ast.BoolOp) and not isinstance(tree.op, ast.And):
@@ -167,10 +172,9 @@ def _pair(text: str, expected: str) -> tuple[str, str]:
 
 def _literal(text: str) -> Json:
     try:
-        value = ast.literal_eval(text)
-        plain = _plain(value)
+        plain = _plain(literal_of(parse_expression(text)))
         canonical_json(plain).encode("utf-8")
-    except (SyntaxError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise SlotError(f"{text!r} is no literal: {error}") from None
     return plain
 
@@ -226,7 +230,7 @@ def _condition(term: ast.expr, text: str) -> Condition:
 def _right_side(node: ast.expr) -> Json:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
-    return _plain(ast.literal_eval(node))
+    return _plain(literal_of(node))
 
 
 _WORDS: Final[dict[str, Json]] = {"true": True, "false": False, "null": None}

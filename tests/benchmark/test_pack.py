@@ -1,6 +1,7 @@
 """A pack loads whole or says everything that is wrong with it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,10 @@ def test_symbolic_link_is_refused(tmp_path):
         load_pack(tmp_path)
 
 
+DEEP = "-" * 20_000
+LONG = "x = " + "+".join(["1"] * 100_000)
+
+
 @pytest.mark.parametrize(
     ("manifest", "word"),
     [
@@ -132,6 +137,9 @@ def test_manifest_problems(tmp_path, manifest, word):
             "hides the standard module 'email'",
         ),
         ({"helper.py": "def"}, "not Python"),
+        ({"helper.py": f"x = {DEEP}1"}, "not Python: nested too deeply"),
+        ({"backend.py": f"x = {DEEP}1"}, "not Python: nested too deeply"),
+        ({"helper.py": LONG}, "not Python: nested too deeply"),
         ({"backend.py": None}, "a pack has one oracle"),
         ({"endpoint_config.yaml": "a: 1"}, "a pack has one oracle"),
         ({"fixtures.json": '{"items": [], "items": []}'}, "duplicate_key"),
@@ -195,6 +203,16 @@ def test_validation_case_problems(tmp_path, change, word):
     assert any(word in problem for problem in problems_of(tmp_path, cases=cases))
 
 
+def test_file_with_a_name_that_is_no_text_is_named(tmp_path):
+    root = write_pack(tmp_path / "pack")
+    (root / os.fsdecode(b"\xff.txt")).touch()
+
+    with pytest.raises(PackError, match="a name that is no UTF-8") as refused:
+        load_pack(root)
+
+    assert "\\udcff.txt" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("source", "word"),
     [
@@ -204,6 +222,8 @@ def test_validation_case_problems(tmp_path, change, word):
         ("X = 1", "exports no assertion"),
         ("def assert_other(**kwargs): pass", "has no 'assert_sold'"),
         ("def", "not Python"),
+        (f"x = {DEEP}1", "not Python: nested too deeply"),
+        (LONG, "not Python: nested too deeply"),
     ],
 )
 def test_assertion_module_problems(tmp_path, source, word):

@@ -72,6 +72,7 @@ def test_source_yields_its_values(pack, source, expected):
         "literal:{1, 2}",
         "literal:{1: 2}",
         "literal:1e999",
+        f"literal:{'-' * 20_000}1",
         "range:{min: 1}",
         "range:{min: 1, max: 2.0}",
         "range:{min: 1, max: 2, step: 0}",
@@ -159,6 +160,7 @@ def test_filter_term(text, holds):
         "row.price == 1",
         "f(price) == 1",
         "price ==",
+        f"price == {'-' * 20_000}1",
         "(price == 1 or price == 2) and new == True",
     ],
 )
