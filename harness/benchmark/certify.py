@@ -144,7 +144,7 @@ class _Certifier:
         canaries = await self.run_in("per_task", chosen[:CANARY_TASKS])
         self.checks["state_bleed"].record(
             [
-                {"task_id": task_id, "problem": "differs when it runs alone"}
+                _difference("differs when it runs alone", trace)
                 for task_id, trace in canaries.items()
                 if trace.agreement() != self.first[task_id].agreement()
             ]
@@ -215,7 +215,7 @@ class _Certifier:
                 if trace.problem
             ]
             + [
-                {"task_id": task_id, "problem": "the second run differs"}
+                _difference("the second run differs", self.second[task_id])
                 for task_id in self.first
                 if not self.repeats(task_id)
             ]
@@ -328,6 +328,14 @@ class _Certifier:
                 sorted(Counter(t.template.turn_policy for t in self.tasks).items())
             ),
         }
+
+
+def _difference(problem: str, trace: GoldTrace) -> dict[str, Json]:
+    """Return a failure that says how the other run ended, if it broke off."""
+    failure: dict[str, Json] = {"task_id": trace.task_id, "problem": problem}
+    if trace.problem:
+        failure["ended"] = f"{trace.stage}: {trace.problem}"
+    return failure
 
 
 def _no_endpoint(base_url: str, fault: str) -> OracleError:

@@ -132,6 +132,38 @@ def test_unseeded_randomness_is_found_twice(tmp_path):
     assert all("replay" not in passed for passed in certification.stages.values())
 
 
+def test_task_that_breaks_off_when_it_runs_alone_says_how(tmp_path):
+    """The last reset of a certification fails, and no other one."""
+    marker = tmp_path / "seen"
+    backend = BACKEND + (
+        "\n_reset = reset\n\n\ndef reset(*args, **kwargs):\n"
+        "    with open(MARKER, 'a') as seen:\n        seen.write('x')\n"
+        "    with open(MARKER) as seen:\n"
+        "        if len(seen.read()) > LIMIT:\n"
+        "            raise RuntimeError('the database is down')\n"
+        "    return _reset(*args, **kwargs)\n"
+    )
+    counted = f"MARKER, LIMIT = {str(marker)!r}, {{limit}}\n"
+    _certified(
+        loaded(
+            tmp_path / "a", template(), backend=counted.format(limit=10**6) + backend
+        )
+    )
+    resets = len(marker.read_text())
+    marker.unlink()
+
+    certification = _certified(
+        loaded(
+            tmp_path / "b",
+            template(),
+            backend=counted.format(limit=resets - 1) + backend,
+        )
+    )
+
+    (failure,) = certification.checks["state_bleed"].failures
+    assert "the database is down" in failure["ended"]
+
+
 def test_task_that_differs_alone_is_state_bleed(tmp_path):
     backend = BACKEND.replace("import copy", "import copy, os\n\nHOME = os.getpid()")
     backend = backend.replace('"similar":', '"alone": os.getpid() == HOME, "similar":')
