@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("house")
+
+# A shell starts what it puts aside with Ctrl-C ignored, and so would every process that
+# a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

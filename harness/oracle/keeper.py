@@ -145,14 +145,15 @@ class Keeper:
         self._leash.close()
         self._door.close()
         self._door_closed = True
+        gone = False
         try:
-            with anyio.move_on_after(_END_PATIENCE_S, shield=True) as patience:
+            with anyio.move_on_after(_END_PATIENCE_S, shield=True):
                 await anyio.wait_readable(self._handle)
-            if patience.cancelled_caught:
-                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-                with anyio.CancelScope(shield=True):
-                    await anyio.wait_readable(self._handle)
+                gone = True
         finally:
+            # It had its time, or an interrupt came through the shield.
+            if not gone:
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
             os.close(self._handle)
             process.join()
             process.close()
