@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 SMALLER = 5
 """How many times smaller the first of the two sizes is."""
 MIB = 1 << 20
+RECORDS = 12
+"""Records of an episode: four requests, each with its attempt and its completion."""
 AIMS = {"replay": 4000, "rescore": 5000, "verify": 2500}
 """Episodes a CPU second that each reader is meant to reach."""
 FLOOR = """
@@ -187,6 +189,13 @@ class Reading:
         small, large = self.usages
         return small.peak_process_bytes / MIB, large.peak_process_bytes / MIB
 
+    @property
+    def growth_bytes(self) -> float:
+        """Bytes by which the largest resident size grows with each record."""
+        low, high = self.peaks_mib
+        records = RECORDS * (self.sizes[1] - self.sizes[0])
+        return (high - low) * MIB / records
+
 
 def read(reader: str, sizes: tuple[int, int], runs: list[Path], work: Path) -> Reading:
     """Measure one reader on both runs; stop at one that failed."""
@@ -249,6 +258,7 @@ def figure(reading: Reading) -> dict[str, object]:
         "cpu_s": [round(usage.cpu_s, 3) for usage in reading.usages],
         "episodes_per_cpu_s": round(reading.rate),
         "peak_mib": [round(peak, 1) for peak in reading.peaks_mib],
+        "growth_bytes_a_record": round(reading.growth_bytes, 1),
         "aim": AIMS.get(reading.reader),
     }
 
@@ -267,7 +277,8 @@ def show(size_bytes: int, readings: list[Reading]) -> None:
         print(
             f"  {each.reader:8} {each.rate:9.0f} episodes per CPU s, "
             f"CPU {each.usages[1].cpu_s:7.2f} s, "
-            f"peak {low:.0f} MiB at {small}, {high:.0f} MiB at {large}"
+            f"peak {low:.0f} MiB at {small}, {high:.0f} MiB at {large} "
+            f"({each.growth_bytes:.0f} bytes a record)"
             + (f"; aim {aim}" if aim else "")
         )
 
