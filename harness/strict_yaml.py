@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from harness.canonical import Json
+from harness.regular_file import read_regular_file
 from harness.strict_json import has_unpaired_surrogate
 
 YamlPath = tuple[str | int, ...]
@@ -106,7 +107,7 @@ def load_yaml(
 
 
 def _read(path: Path, name: str) -> str:
-    data = path.read_bytes()
+    data = read_regular_file(path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.canonical import Json
 from harness.errors import UsageError, Violation
-from harness.predictions.json_lines import require_file
+from harness.regular_file import require_file
 from harness.strict_json import (
     StrictJsonError,
     decode_document,

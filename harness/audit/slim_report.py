@@ -19,6 +19,7 @@ from typing import IO, Final
 from harness.canonical import Json, canonical_json, content_hash
 from harness.errors import ArtifactError
 from harness.evidence.disk import machine_refusals
+from harness.regular_file import refuse_special_file
 from harness.strict_json import StrictJsonError, decode_document
 
 LISTS: Final = ("task_ids", "eligible_task_ids", "excluded_task_ids", "common")
@@ -38,6 +39,7 @@ def read_slim(path: Path) -> dict[str, Json]:
     Raises ArtifactError for what is no strict JSON object.
     """
     with machine_refusals("read a contamination report", path):
+        refuse_special_file(path)
         try:
             return _Slimming(path).document()
         except (StrictJsonError, UnicodeDecodeError) as error:

@@ -35,7 +35,8 @@ from harness.config.predict_rules import (
     comparators,
 )
 from harness.config.scan import scan
-from harness.config.violations import Violations, refuse_special_file, seen
+from harness.config.violations import Violations, seen
+from harness.regular_file import read_regular_file
 from harness.strict_yaml import YamlPath
 
 _FILES: Final[tuple[YamlPath, ...]] = (
@@ -247,8 +248,7 @@ class PredictReading:
             return
         place = self.folder / text
         try:
-            refuse_special_file(place)
-            data = place.read_bytes()
+            data = read_regular_file(place)
             if path[-1] in ("system", "user"):
                 data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.canonical import Json, hash_bytes
-from harness.config.violations import Violations, refuse_special_file
+from harness.config.violations import Violations
+from harness.regular_file import read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 from harness.strict_yaml import StrictYamlError, YamlPath, load_yaml
 
@@ -149,8 +150,7 @@ class Resolver:
         written = self.config.parent / text
         place = written.parent.resolve() / written.name
         try:
-            refuse_special_file(place)
-            self.found[path] = (place, place.read_bytes())
+            self.found[path] = (place, read_regular_file(place))
         except OSError as error:
             self.violations.add(
                 "eval_config_path_invalid",

@@ -27,8 +27,9 @@ from harness.config.teacher_forced_document import (
     SharePublication,
     TeacherForcedDocument,
 )
-from harness.config.violations import Violations, refuse_special_file, seen
+from harness.config.violations import Violations, seen
 from harness.errors import ConfigError
+from harness.regular_file import refuse_special_file
 
 _RESOLVED_KEYS: Final = frozenset(
     {"schema_version", "config_status", "eval_config_hash", "semantic_payload"}

@@ -8,11 +8,8 @@ one mistake is reported once.
 from __future__ import annotations
 
 import difflib
-import errno
-import os
 import typing
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -31,14 +28,6 @@ _RECOVERY: Final = {
     "string_type": "write a text; put it in quotes if it looks like a number",
     "missing": f"add the key; {_INIT}",
 }
-
-
-def refuse_special_file(path: Path) -> None:
-    """Raise OSError for a pipe, a device or a folder: reading one may never end."""
-    if path.exists() and not path.is_file():
-        code = errno.EISDIR if path.is_dir() else errno.EINVAL
-        words = os.strerror(code) if path.is_dir() else "Not a regular file"
-        raise OSError(code, words, str(path))
 
 
 class Unsound:

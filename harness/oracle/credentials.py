@@ -18,6 +18,7 @@ from harness.benchmark.endpoint_config import (
 )
 from harness.canonical import Json
 from harness.errors import UsageError
+from harness.regular_file import read_regular_file, refuse_special_file
 from harness.strict_json import StrictJsonError, decode_document
 
 POLICY_VARIABLE: Final = "BFCL_ENDPOINT_CREDENTIAL_POLICY"
@@ -85,7 +86,7 @@ def _granted(base_url: str, environment: Mapping[str, str]) -> set[str]:
             recovery="write the policy, and export its path",
         )
     try:
-        policy = decode_document(Path(named).read_bytes())
+        policy = decode_document(read_regular_file(Path(named)))
     except (OSError, StrictJsonError) as error:
         detail = error.strerror if isinstance(error, OSError) else str(error)
         raise _broken("the file cannot be read as strict JSON", str(detail)) from None
@@ -144,6 +145,7 @@ def _secret(reference: str, environment: Mapping[str, str]) -> str:
 
 def _read(path: str) -> str | None:
     try:
+        refuse_special_file(Path(path))
         with Path(path).open("rb") as stream:
             data = stream.read(LARGEST_SECRET_BYTES)
     except OSError:

@@ -44,6 +44,7 @@ from harness.oracle.reference_sessions import (
     ReferenceOracle,
     identity_of,
 )
+from harness.regular_file import require_file
 
 CERTIFICATE_NAME: Final = "certificate.pem"
 KEY_NAME: Final = "key.pem"
@@ -316,6 +317,8 @@ def _serving(arguments: argparse.Namespace) -> Serving:
             "the server has no certificate",
             expected="--certificate and --key, or --new-certificate DIR",
         )
+    require_file(certificate, "--certificate")
+    require_file(key, "--key")
     token = None
     if arguments.bearer_token_env is not None:
         token = os.environ.get(arguments.bearer_token_env)
@@ -326,6 +329,8 @@ def _serving(arguments: argparse.Namespace) -> Serving:
                 where=arguments.bearer_token_env,
             )
     document: Path | None = arguments.conformance
+    if document is not None:
+        require_file(document, "--conformance")
     return Serving(
         certificate=certificate,
         key=key,

@@ -20,7 +20,6 @@ from harness.predictions.digests import file_sha256, require_sha256
 from harness.predictions.json_lines import (
     line_bytes,
     read_rows,
-    require_file,
     text_bytes,
 )
 from harness.predictions.output_folder import new_folder, require_absent
@@ -32,6 +31,7 @@ from harness.predictions.receipts import (
     verify_receipt_checkpoint,
 )
 from harness.predictions.watch import ScoringWatch, watched
+from harness.regular_file import require_file
 from harness.scoring.action_ir.mobile import MobileScorer
 
 SAMPLE_SCORES: Final = "sample_scores.jsonl"

@@ -17,7 +17,7 @@ from harness.canonical import Json, type_tag
 from harness.errors import UsageError
 from harness.predictions.action_ir import AGGREGATE, SAMPLE_SCORES, aggregate_bytes
 from harness.predictions.digests import file_sha256
-from harness.predictions.json_lines import line_bytes, read_rows, require_file
+from harness.predictions.json_lines import line_bytes, read_rows
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.predictions.receipts import verify_predictions
 from harness.predictions.record_schema import (
@@ -26,6 +26,7 @@ from harness.predictions.record_schema import (
     unusable_schema,
 )
 from harness.predictions.watch import ScoringWatch, watched
+from harness.regular_file import require_file
 from harness.scoring.answers import AnswerRow, RowIds, answer_row, primary_metric
 from harness.scoring.classification.aggregate import LabelAggregator
 from harness.scoring.classification.label import Vocabulary, score_label

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness.canonical import Json, canonical_json
-from harness.errors import EvidenceError, UsageError
+from harness.errors import EvidenceError
 from harness.strict_json import is_past_parser_depth
 
 
@@ -25,35 +25,6 @@ def read_rows(path: Path) -> Iterator[dict[str, Json]]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             yield _row(line, f"{path.name}:{number}")
-
-
-def require_file(path: Path, option: str) -> None:
-    """Raise UsageError (`eval_cli_invalid`) unless the path is a readable file."""
-    require_regular(
-        path,
-        f"{option} names no file that can be read",
-        f"give {option} the path of the file",
-    )
-
-
-def require_regular(path: Path, problem: str, recovery: str) -> None:
-    """Raise UsageError in these words unless the path is a readable file."""
-    seen = "no regular file"
-    try:
-        # Opening a pipe would wait for somebody to write to it.
-        if path.is_file() or not path.exists():
-            with path.open("rb"):
-                return
-    except OSError as error:
-        seen = error.strerror or str(error)
-    raise UsageError(
-        "eval_cli_invalid",
-        problem,
-        where=str(path),
-        expected="an existing regular file: it is read more than once",
-        actual=seen,
-        recovery=recovery,
-    )
 
 
 def line_bytes(record: Mapping[str, Json]) -> bytes:

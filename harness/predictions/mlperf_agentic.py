@@ -16,12 +16,12 @@ from typing import Final
 from harness.canonical import Json, hash_file
 from harness.errors import ScoringError, UsageError
 from harness.predictions.indented_json import document
-from harness.predictions.json_lines import require_file
 from harness.predictions.mlperf_dataset import read_dataset
 from harness.predictions.mlperf_index_map import IndexMapError, index_map_keys
 from harness.predictions.mlperf_log import read_log
 from harness.predictions.output_folder import new_folder, require_absent
 from harness.predictions.watch import ScoringWatch
+from harness.regular_file import require_file
 from harness.scoring.mlperf_agentic.aggregate import (
     RunScore,
     excluded_rows,

@@ -24,7 +24,8 @@ from harness.predictions.digests import (
     verify_checkpoint,
 )
 from harness.predictions.generation import write_new_file
-from harness.predictions.json_lines import require_regular, text_bytes
+from harness.predictions.json_lines import text_bytes
+from harness.regular_file import require_regular
 from harness.strict_json import StrictJsonError, decode_document
 
 FLOAT_VERSION: Final = "barun-greedy-generation-v1"

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 
 import pytest
@@ -158,6 +159,21 @@ def test_policy_that_is_not_there_grants_nothing(resolve, tmp_path):
 
     with pytest.raises(UsageError, match="No such file"):
         resolve(BEARER, TOKEN=SECRET, **missing)
+
+
+def test_policy_that_is_a_pipe_is_not_waited_for(resolve, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UsageError, match="Not a regular file"):
+        resolve(BEARER, TOKEN=SECRET, **{POLICY_VARIABLE: str(tmp_path / "pipe")})
+
+
+def test_secret_that_is_a_pipe_is_not_waited_for(resolve, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reference = f"file:{tmp_path}/pipe"
+
+    with pytest.raises(UsageError, match="cannot be used"):
+        resolve({"bearer_token_ref": reference}, [grant(reference)])
 
 
 @pytest.mark.parametrize("value", [None, "", "line\nbreak", "é", "a\tb"])

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 CONTEXT = {"clock": CLOCK, "seed": 1, "timeout_s": 5.0, "task_id": "t"}
 TOKEN = "a-token-of-trust"
+PAIR = ("--certificate", str(CERTIFICATE), "--key", str(TLS / "key.pem"))
 BACKEND = """
 import os
 import time
@@ -299,7 +300,9 @@ def test_manifest_that_names_its_backend_has_to_be_edited(tmp_path):
     [
         ([], "no certificate"),
         (["--certificate", TLS / "key.pem", "--key", TLS / "key.pem"], "cannot listen"),
-        (["--certificate", "none", "--key", "none"], "cannot listen"),
+        (["--certificate", "none", "--key", "none"], "--certificate names no file"),
+        (["--certificate", CERTIFICATE, "--key", "."], "--key names no file"),
+        ([*PAIR, "--conformance", "."], "--conformance names no file"),
     ],
 )
 def test_server_that_cannot_start_says_why(capsys, options, words):
@@ -309,9 +312,8 @@ def test_server_that_cannot_start_says_why(capsys, options, words):
 
 def test_variable_without_a_token_is_refused(capsys, monkeypatch):
     monkeypatch.delenv("ORACLE_TOKEN", raising=False)
-    pair = ["--certificate", str(CERTIFICATE), "--key", str(TLS / "key.pem")]
 
-    assert main(["library", *pair, "--bearer-token-env", "ORACLE_TOKEN"]) == 2
+    assert main(["library", *PAIR, "--bearer-token-env", "ORACLE_TOKEN"]) == 2
     assert "ORACLE_TOKEN" in capsys.readouterr().err
 
 

@@ -1,12 +1,11 @@
 """Rows are read as the contracts read them and written as canonical lines."""
 
 import json
-import os
 
 import pytest
 
-from harness.errors import EvidenceError, UsageError
-from harness.predictions.json_lines import line_bytes, read_rows, require_file
+from harness.errors import EvidenceError
+from harness.predictions.json_lines import line_bytes, read_rows
 
 
 def rows_of(tmp_path, data):
@@ -63,20 +62,3 @@ def test_line_is_canonical_and_keeps_a_lone_surrogate():
 
     assert data == '{"a":"x\\ud800y","b":"é"}\n'.encode()
     assert json.loads(data) == {"b": "é", "a": "x\ud800y"}
-
-
-@pytest.mark.parametrize("name", ["absent.jsonl", "."])
-def test_path_that_is_no_file_is_a_usage_error(tmp_path, name):
-    with pytest.raises(UsageError) as refused:
-        require_file(tmp_path / name, "--manifest")
-
-    assert refused.value.code == "eval_cli_invalid"
-
-
-def test_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-
-    with pytest.raises(UsageError) as refused:
-        require_file(tmp_path / "pipe", "--rows")
-
-    assert refused.value.violations[0].actual == "no regular file"
