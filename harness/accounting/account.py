@@ -32,8 +32,8 @@ NOT_A_RESCORE: Final = (
 DOES_NOT_FOLLOW: Final = (
     "the published number does not follow from this evidence under its own version"
 )
-_EXACT: Final = Fraction(1, 10**12)
-"""Figures closer than this are one: some are floats that were summed."""
+_SUMMED: Final = Fraction(1, 10**12)
+"""Figures without counts that are closer are one: such are floats that were summed."""
 
 
 class Status(StrEnum):
@@ -245,14 +245,18 @@ def _is_same(published: Decimal, metric: MetricValue) -> bool:
     """
     if metric.value is None:
         return False
-    exact = Fraction(metric.value)
-    if metric.numerator is not None and metric.denominator:
-        exact = Fraction(metric.numerator, metric.denominator)
     _, _, exponent = published.as_tuple()
     rounding = Fraction(0)
     if isinstance(exponent, int) and exponent < 0:
         rounding = Fraction(1, 2 * 10**-exponent)
-    return abs(exact - Fraction(published)) <= max(rounding, _EXACT)
+    if metric.numerator is not None and metric.denominator:
+        exact = Fraction(metric.numerator, metric.denominator)
+        # The digits of a whole double may be further off than half of the last one.
+        same = float(published) == metric.value
+    else:
+        exact = Fraction(metric.value)
+        same = abs(exact - Fraction(published)) <= _SUMMED
+    return same or abs(exact - Fraction(published)) <= rounding
 
 
 def counts(accounts: Sequence[Account]) -> Mapping[str, int]:

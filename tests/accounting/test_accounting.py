@@ -204,6 +204,27 @@ def test_both_roundings_of_a_half_are_the_number(written, same):
     assert _is_same(Decimal(written), MetricValue(0.625, 5, 8)) is same
 
 
+@pytest.mark.parametrize(
+    ("written", "same"),
+    [
+        ("0.38461538461538464", True),
+        ("0.384615384615385", True),
+        ("0.3846153846154", True),
+        ("0.3846153846155", False),
+        ("0.38461538461538470", False),
+    ],
+)
+def test_figure_with_counts_is_compared_exactly_or_as_its_double(written, same):
+    assert _is_same(Decimal(written), MetricValue(5 / 13, 5, 13)) is same
+
+
+@pytest.mark.parametrize(
+    ("written", "same"), [("0.9033383723859918", True), ("0.90333837239", True)]
+)
+def test_last_digits_of_a_figure_that_was_summed_decide_nothing(written, same):
+    assert _is_same(Decimal(written), MetricValue(0.9033383723859914)) is same
+
+
 def test_replication_without_a_score_replaces_nothing(scored, capsys):
     written(scored / "again", subject(correct=None))
     entry = {**BASE, "run": None, "replication": "again"}
