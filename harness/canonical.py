@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.regular_file import open_regular_file
+
 Json = Any
 """A JSON value as Python holds it: None, bool, int, float, str, list, dict."""
 
@@ -74,7 +76,7 @@ def content_hash(value: Json) -> str:
 def hash_file(path: Path) -> str:
     """Return the content hash of a file, read in pieces."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         while piece := stream.read(_READ_SIZE):
             digest.update(piece)
     return "sha256:" + digest.hexdigest()

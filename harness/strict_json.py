@@ -75,6 +75,8 @@ def decode_document(
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise StrictJsonError("invalid_utf8", str(error)) from None
+    if text.startswith("\ufeff"):
+        raise StrictJsonError("invalid_json", "a byte order mark before the value")
     value = _parse(text)
     if _is_deeper(value, text, max_depth):
         raise StrictJsonError("max_nesting_exceeded", f"deeper than {max_depth}")

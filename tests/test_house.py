@@ -20,6 +20,7 @@ STDLIB_ONLY = (
     "harness/visible_text.py",
     "harness/causes.py",
     "harness/canonical.py",
+    "harness/regular_file.py",
     "harness/strict_json.py",
     "harness/json_schema",
     "harness/evidence/record_code.py",

@@ -13,13 +13,14 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Final
 
 from harness.canonical import Json, canonical_json, content_hash
 from harness.errors import ArtifactError
 from harness.evidence.disk import machine_refusals
-from harness.regular_file import refuse_special_file
+from harness.regular_file import open_regular_file, read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 
 LISTS: Final = ("task_ids", "eligible_task_ids", "excluded_task_ids", "common")
@@ -39,7 +40,6 @@ def read_slim(path: Path) -> dict[str, Json]:
     Raises ArtifactError for what is no strict JSON object.
     """
     with machine_refusals("read a contamination report", path):
-        refuse_special_file(path)
         try:
             return _Slimming(path).document()
         except (StrictJsonError, UnicodeDecodeError) as error:
@@ -66,11 +66,14 @@ class _Slimming:
 
     def document(self) -> dict[str, Json]:
         try:
-            with self.path.open(encoding="utf-8", newline="\n") as lines:
+            with (
+                open_regular_file(self.path) as stream,
+                TextIOWrapper(stream, encoding="utf-8", newline="\n") as lines,
+            ):
                 text = "".join(self.slim_lines(lines))
             value = decode_document(text.encode())
         except _OtherLayoutError:
-            value = decode_document(self.path.read_bytes())
+            value = decode_document(read_regular_file(self.path))
         if not isinstance(value, dict):
             raise StrictJsonError("not_an_object", "the document is no object")
         slim: dict[str, Json] = self.restored(value)

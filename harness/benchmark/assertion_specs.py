@@ -15,6 +15,7 @@ from typing import Final, get_args
 from harness.benchmark.pack_python import NotPythonError, literal_of, parse_module
 from harness.benchmark.problems import Problems
 from harness.conversation.task import AssertionCategory
+from harness.regular_file import read_regular_file
 
 _PARAMETERS: Final = ("state", "trace", "task", "ctx")
 _EXPORTS: Final = "ASSERTIONS"
@@ -49,7 +50,7 @@ class AssertionCatalog:
 def read_assertions(path: Path, problems: Problems) -> AssertionCatalog | None:
     """Read the module's syntax tree; report every problem; None if it has none."""
     try:
-        tree = parse_module(path.read_bytes(), path.name)
+        tree = parse_module(read_regular_file(path), path.name)
     except NotPythonError as error:
         problems.add(f"{path.name}:{error.line}", f"not Python: {error}")
         return None

@@ -32,6 +32,7 @@ from harness.benchmark.template_model import Template
 from harness.benchmark.template_reader import read_templates
 from harness.benchmark.validation_cases import ValidationCase, read_cases
 from harness.canonical import Json
+from harness.regular_file import read_regular_file
 
 MANIFEST_NAME: Final = "manifest.yaml"
 
@@ -262,7 +263,7 @@ class _Loader:
     def imports_of(self, where: str, path: Path) -> set[str]:
         """Return the top-level names that a file imports; report what is no Python."""
         try:
-            tree = parse_module(path.read_bytes(), where)
+            tree = parse_module(read_regular_file(path), where)
         except NotPythonError as error:
             if path != self.manifest.paths.get("assertions"):
                 self.problems.add(f"{where}:{error.line}", f"not Python: {error}")

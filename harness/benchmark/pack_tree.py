@@ -18,6 +18,7 @@ from typing import Final
 
 from harness.benchmark.problems import Problems
 from harness.canonical import content_hash, hash_file
+from harness.regular_file import open_regular_file
 from harness.strict_json import has_unpaired_surrogate
 
 FINGERPRINT_V1: Final = "bfcl-pack-fingerprint-v1"
@@ -86,7 +87,7 @@ def fingerprint_v1(paths: Mapping[str, Path]) -> str:
     digest = hashlib.sha256()
     for name in sorted(paths):
         digest.update(name.encode("utf-8") + b"\0")
-        with paths[name].open("rb") as stream:
+        with open_regular_file(paths[name]) as stream:
             while piece := stream.read(_READ_SIZE):
                 digest.update(piece)
         digest.update(b"\0")

@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from harness.canonical import Json, canonical_json, type_tag
 from harness.errors import PackError, Violation
+from harness.regular_file import read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 from harness.strict_yaml import StrictYamlError, YamlLines, YamlPath, load_yaml
 
@@ -159,7 +160,7 @@ def read_yaml(path: Path, problems: Problems) -> PackFile | None:
 def read_json(path: Path, problems: Problems) -> PackFile | None:
     """Read a JSON file of the pack; None, with the problem reported, if it fails."""
     try:
-        value = decode_document(path.read_bytes())
+        value = decode_document(read_regular_file(path))
         canonical_json(value).encode("utf-8")
     except StrictJsonError as error:
         problems.add(path.name, f"not strict JSON: {error.code}: {error.detail}")

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from harness.canonical import Json, canonical_json, hash_bytes, is_content_hash
 from harness.errors import SourceError
+from harness.regular_file import read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 
 MANIFEST_NAME: Final = "run_manifest.json"
@@ -178,7 +179,7 @@ def _read(path: Path) -> tuple[bytes, dict[str, Json]]:
     if path.is_symlink():
         raise refusal("the file", "a symbolic link", "the file itself", "a link")
     try:
-        data = path.read_bytes()
+        data = read_regular_file(path)
     except OSError as error:
         raise refusal(
             "the file", "cannot be read", "a file", error.strerror or "an error"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.causes import EXIT_DONE
 from harness.errors import UsageError
+from harness.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from harness.canonical import Json
@@ -204,7 +205,7 @@ def _published_pack_id(manifest: Path) -> str:
     from harness.strict_json import StrictJsonError, decode_document
 
     try:
-        value: Json = decode_document(manifest.read_bytes())
+        value: Json = decode_document(read_regular_file(manifest))
         pack_id: Json = value["pack"]["pack_id"]
     except (StrictJsonError, KeyError, TypeError):
         pack_id = None

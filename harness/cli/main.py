@@ -86,12 +86,10 @@ def main(argv: list[str] | None = None) -> int:
         discard(sys.stdout)
         return EXIT_SETUP
     except OSError as error:
-        return _report(_refused_by_machine(error), as_json=False)
+        return _report(_refused_by_machine(error, arguments), as_json=False)
     except KeyboardInterrupt:
-        print(
-            "interrupted; a run goes on by the same command with --resume",
-            file=sys.stderr,
-        )
+        way_on = "; a run goes on by the same command with --resume"
+        print(f"interrupted{way_on * _resumes(arguments)}", file=sys.stderr)
         return EXIT_INTERRUPTED
     return status
 
@@ -183,12 +181,20 @@ def _report(error: FairtrialError, *, as_json: bool) -> int:
     return exit_status(error.code)
 
 
-def _refused_by_machine(error: OSError) -> FairtrialError:
+def _resumes(arguments: argparse.Namespace) -> bool:
+    """Tell whether the command goes on with what it left unfinished."""
+    return hasattr(arguments, "resume")
+
+
+def _refused_by_machine(
+    error: OSError, arguments: argparse.Namespace
+) -> FairtrialError:
+    way_on = "; a run goes on with --resume" * _resumes(arguments)
     return FairtrialError(
         "eval_cli_runtime_failed",
         "the machine refused an operation",
         where=str(error.filename or ""),
         expected="free space, rights and descriptors for what the command writes",
         actual=error.strerror or str(error),
-        recovery="make room or give rights, then repeat; a run goes on with --resume",
+        recovery=f"make room or give rights, then repeat{way_on}",
     )

@@ -75,7 +75,7 @@ class PredictConfig:
         """Return the text of a named file; None where the key is null."""
         file = self.files.get(path)
         # Not as lines of a text file: their ends are part of the prompt.
-        return None if file is None else file.read_bytes().decode("utf-8")
+        return None if file is None else read_regular_file(file).decode("utf-8")
 
     def meaning(self) -> dict[str, Json]:
         """Return what the config means: files by content, and no paths."""

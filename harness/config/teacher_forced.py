@@ -29,7 +29,6 @@ from harness.config.teacher_forced_document import (
 )
 from harness.config.violations import Violations, seen
 from harness.errors import ConfigError
-from harness.regular_file import refuse_special_file
 
 _RESOLVED_KEYS: Final = frozenset(
     {"schema_version", "config_status", "eval_config_hash", "semantic_payload"}
@@ -161,7 +160,6 @@ def _paths(file: Path, violations: Violations) -> TeacherForcedPaths | None:
 
 def _dataset_hash(dataset: Path, violations: Violations) -> str | None:
     try:
-        refuse_special_file(dataset)
         found = hash_file(dataset)
     except OSError as error:
         violations.add(

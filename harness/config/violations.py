@@ -27,7 +27,9 @@ _RECOVERY: Final = {
     "float_type": "write a number, without quotes",
     "string_type": "write a text; put it in quotes if it looks like a number",
     "missing": f"add the key; {_INIT}",
+    "secret_in_eval_config": "name the variable that holds the secret in api_key_env",
 }
+_OTHERWISE: Final = f"write a value that is expected; {_INIT}"
 
 
 class Unsound:
@@ -215,6 +217,6 @@ def _known_keys(model: type[BaseModel], path: YamlPath) -> list[str]:
 
 def _suggestion(model: type[BaseModel], path: YamlPath, kind: str) -> str:
     if kind != "extra_forbidden":
-        return ""
+        return _OTHERWISE
     close = difflib.get_close_matches(str(path[-1]), _known_keys(model, path), 1)
     return f"did you mean {close[0]}?" if close else "remove the key"

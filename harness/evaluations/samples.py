@@ -19,6 +19,7 @@ from harness.errors import EvidenceError
 from harness.evaluations.entry import Entry
 from harness.evidence.task_table import read_task_rows
 from harness.predictions.json_lines import read_rows
+from harness.regular_file import read_regular_file
 from harness.scoring.mlperf_agentic.coding import overlap
 
 _Value = Callable[[Mapping[str, Json]], bool | Fraction]
@@ -166,4 +167,4 @@ def _turn_score(turn: Mapping[str, Json]) -> bool | Fraction:
 
 def _score_rows(path: Path) -> Iterator[Mapping[str, Json]]:
     # The file has the original's text, so it is read as the original reads it.
-    yield from json.loads(path.read_bytes())["per_turn"]
+    yield from json.loads(read_regular_file(path))["per_turn"]

@@ -23,6 +23,7 @@ from harness.evidence.disk import (
     publish_file,
     temporary_beside,
 )
+from harness.regular_file import read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 
 _ENCODER: Final = json.JSONEncoder(
@@ -68,7 +69,7 @@ def write_json_artifact(path: Path, payload: Json) -> str:
 def read_json_artifact(path: Path) -> Json:
     """Read a JSON artifact strictly; raise ArtifactError if it is none."""
     with machine_refusals("read an artifact", path):
-        data = path.read_bytes()
+        data = read_regular_file(path)
     try:
         return decode_document(data)
     except StrictJsonError as error:

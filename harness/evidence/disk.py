@@ -30,10 +30,9 @@ def machine_refusal(doing: str, path: Path, error: OSError) -> EvidenceError:
         "eval_cli_runtime_failed",
         f"cannot {doing}",
         where=path.name,
-        expected="a folder with free space that this user may use",
+        expected="regular files, free space, and rights for this user",
         actual=f"{error.strerror or error} (errno {error.errno})",
-        recovery="free space or mend the rights, then repeat; a run goes on with "
-        "--resume",
+        recovery="free space, mend the rights or put the file back, then repeat",
     )
 
 

@@ -19,6 +19,7 @@ from harness.evidence.log_line import (
     damage,
     decode_line,
 )
+from harness.regular_file import open_regular_file
 
 _READ_SIZE: Final = 1 << 16
 
@@ -59,6 +60,9 @@ def stream_entries(path: Path, log: LogFormat) -> Iterator[Entry]:
 
     An unterminated tail is skipped. Raises EvidenceError at damage.
     """
-    with machine_refusals("read a log", path), path.open("rb", _READ_SIZE) as stream:
+    with (
+        machine_refusals("read a log", path),
+        open_regular_file(path, _READ_SIZE) as stream,
+    ):
         for _, entry in LogScan(stream, log):
             yield entry

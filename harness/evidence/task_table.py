@@ -26,6 +26,7 @@ from harness.evidence.artifacts import conflict
 from harness.evidence.disk import machine_refusals, publish_file, temporary_beside
 from harness.evidence.records import Record
 from harness.evidence.task_row import TaskRow
+from harness.regular_file import open_regular_file
 
 ROW_GROUP_SIZE: Final = 2048
 """Rows a group; part of the file's form, so it is fixed."""
@@ -235,7 +236,10 @@ def read_task_rows(path: Path) -> Iterator[TaskRow]:
 
 def read_stretches(path: Path) -> Iterator[StoredStretch]:
     """Yield the rows by stretches; raises as `read_task_rows` does."""
-    with machine_refusals("read the task table", path), path.open("rb") as stream:
+    with (
+        machine_refusals("read the task table", path),
+        open_regular_file(path) as stream,
+    ):
         yield from stretches(stream, path.name)
 
 

@@ -18,7 +18,7 @@ from harness.benchmark.endpoint_config import (
 )
 from harness.canonical import Json
 from harness.errors import UsageError
-from harness.regular_file import read_regular_file, refuse_special_file
+from harness.regular_file import open_regular_file, read_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 
 POLICY_VARIABLE: Final = "BFCL_ENDPOINT_CREDENTIAL_POLICY"
@@ -145,8 +145,7 @@ def _secret(reference: str, environment: Mapping[str, str]) -> str:
 
 def _read(path: str) -> str | None:
     try:
-        refuse_special_file(Path(path))
-        with Path(path).open("rb") as stream:
+        with open_regular_file(Path(path)) as stream:
             data = stream.read(LARGEST_SECRET_BYTES)
     except OSError:
         return None

@@ -26,6 +26,7 @@ from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.disk import machine_refusals
 from harness.evidence.generation_log import GENERATION_LOG
 from harness.evidence.lock import LOCK_FILE, RunLock
+from harness.regular_file import open_regular_file
 
 CONFIG_FILE: Final = "resolved_predict_config.json"
 PROMPT_FILE: Final = "prompt.json"
@@ -260,6 +261,6 @@ def refuse_predict_run(folder: Path, command: str) -> None:
 
 
 def _pieces(source: Path) -> Iterator[bytes]:
-    with source.open("rb") as stream:
+    with open_regular_file(source) as stream:
         while piece := stream.read(_READ_SIZE):
             yield piece

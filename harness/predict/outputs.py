@@ -33,6 +33,7 @@ from harness.predictions.receipts import (
     Receipt,
     receipt_path,
 )
+from harness.regular_file import read_regular_file
 from harness.scoring.answers import TRUNCATED
 
 
@@ -233,7 +234,7 @@ def _score(
         again = Path(scratch) / "scores"
         aggregate = score_into(plan, folder, predictions, again)
         for name in (SAMPLE_SCORES, AGGREGATE):
-            if (again / name).read_bytes() != (output / name).read_bytes():
+            if read_regular_file(again / name) != read_regular_file(output / name):
                 raise ArtifactError(
                     "eval_artifact_invalid",
                     "scores do not follow from the predictions beside them",

@@ -39,6 +39,7 @@ from harness.predictions.prompting import (
     contract_of_schema,
 )
 from harness.predictions.questions import ACTION_IR, CLASSIFICATION, JSON_RECORDS
+from harness.regular_file import read_regular_file
 from harness.scoring.answers import SELECTABLE
 from harness.strict_yaml import YamlPath
 
@@ -188,7 +189,7 @@ def _contract_text(reading: PredictReading) -> str | None:
         if contract == CLASSIFICATION:
             return contract_of_labels(read_labels(file))
         read_schema(file)
-        return contract_of_schema(file.read_bytes())
+        return contract_of_schema(read_regular_file(file))
     except UsageError as error:
         for number, violation in enumerate(error.violations):
             reading.violations.add(
@@ -224,7 +225,7 @@ def _check_prompts(reading: PredictReading, contract: str | None) -> None:
 
 
 def _text(file: Path | None) -> str | None:
-    return None if file is None else file.read_bytes().decode("utf-8")
+    return None if file is None else read_regular_file(file).decode("utf-8")
 
 
 def _plan(config: PredictConfig, contract: str | None) -> PredictPlan:

@@ -43,6 +43,7 @@ from harness.predict.record import completed_record, failed_record, write_evalua
 from harness.predict.registry import key_of
 from harness.predictions.prompting import PROMPT_VERSION
 from harness.predictions.questions import ACTION_IR, Question, read_questions
+from harness.regular_file import read_regular_file
 from harness.scoring.action_ir.mobile import MobileScorer
 
 CONFIG_VERSION = "1"
@@ -215,7 +216,7 @@ def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
         differences += _changed_artifacts(record, stored)
         words = f"other values of {', '.join(members)}"
         differences.append(_difference(folder.record.name, "the record", words))
-    elif folder.record.read_bytes() != artifact_bytes(record):
+    elif read_regular_file(folder.record) != artifact_bytes(record):
         # Evaluations that are made of a record name it by the hash of its file.
         words = "its values in other bytes"
         differences.append(_difference(folder.record.name, "the record", words))

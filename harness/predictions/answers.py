@@ -26,7 +26,7 @@ from harness.predictions.record_schema import (
     unusable_schema,
 )
 from harness.predictions.watch import ScoringWatch, watched
-from harness.regular_file import require_file
+from harness.regular_file import read_regular_file, require_file
 from harness.scoring.answers import AnswerRow, RowIds, answer_row, primary_metric
 from harness.scoring.classification.aggregate import LabelAggregator
 from harness.scoring.classification.label import Vocabulary, score_label
@@ -212,7 +212,7 @@ def _told(row: AnswerRow) -> tuple[Json, Json, Json]:
 
 def _declaration(path: Path, option: str, expected: str) -> Json:
     try:
-        return decode_document(path.read_bytes())
+        return decode_document(read_regular_file(path))
     except StrictJsonError as error:
         raise _unusable(path, option, expected, str(error)) from None
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.canonical import Json, canonical_json
 from harness.errors import EvidenceError
+from harness.regular_file import open_regular_file
 from harness.strict_json import is_past_parser_depth
 
 
@@ -22,7 +23,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Json]]:
 
     Raises EvidenceError (`eval_predictions_invalid`) at the first line that is none.
     """
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         for number, line in enumerate(stream, 1):
             yield _row(line, f"{path.name}:{number}")
 

@@ -21,6 +21,7 @@ from harness.predictions.mlperf_rows import (
     conversation_problems,
     row_problem,
 )
+from harness.regular_file import open_regular_file
 from harness.scoring.mlperf_agentic.recorded import Recorded
 from harness.strict_json import is_past_parser_depth
 
@@ -72,7 +73,7 @@ def read_conversations(path: Path) -> Iterator[tuple[str, list[Row]]]:
 
 def is_parquet(path: Path) -> bool:
     """Tell whether a file is Parquet, by its first bytes."""
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         return stream.read(len(_PARQUET)) == _PARQUET
 
 
@@ -120,7 +121,7 @@ def _rows(path: Path) -> Iterator[_Numbered]:
     if is_parquet(path):
         yield from _table_rows(path)
         return
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         for number, line in enumerate(stream, 1):
             if line.strip():
                 yield _Numbered(number, _line_row(path, number, line))

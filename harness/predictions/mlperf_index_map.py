@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from harness.regular_file import read_regular_file
+
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]:]', re.DOTALL)
 
 
@@ -21,7 +23,7 @@ class IndexMapError(ValueError):
 def index_map_keys(path: Path) -> list[str]:
     """Return the names of the data sets in a map; raise IndexMapError."""
     try:
-        text = path.read_text(encoding="utf-8").strip()
+        text = read_regular_file(path).decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise IndexMapError(str(error)) from None
     if not text.startswith("{"):

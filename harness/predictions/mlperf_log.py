@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.regular_file import open_regular_file
 from harness.scoring.mlperf_agentic.diagnostics import LineCounts
 from harness.scoring.mlperf_agentic.events import (
     Event,
@@ -54,7 +55,7 @@ def _events(path: Path, counts: LineCounts) -> Iterator[Event]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb", buffering=_BUFFER_BYTES) as stream:
+    with open_regular_file(path, _BUFFER_BYTES) as stream:
         for line in stream:
             if b"\r" in line:
                 yield from line.splitlines()

@@ -15,6 +15,7 @@ from typing import Final
 from harness.canonical import Json, canonical_json, type_tag
 from harness.errors import EvidenceError, Violation
 from harness.predictions.generation import read_generation_manifest
+from harness.regular_file import open_regular_file
 from harness.strict_json import (
     StrictJsonError,
     decode_document,
@@ -68,7 +69,7 @@ def _read_rows(path: Path, gold: str) -> tuple[list[Question], list[Violation]]:
     questions: list[Question] = []
     problems: list[Violation] = []
     seen: set[str] = set()
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         for number, line in enumerate(stream, 1):
             where = f"{path.name}:{number}"
             try:

@@ -25,7 +25,7 @@ from harness.predictions.digests import (
 )
 from harness.predictions.generation import write_new_file
 from harness.predictions.json_lines import text_bytes
-from harness.regular_file import require_regular
+from harness.regular_file import read_regular_file, require_regular
 from harness.strict_json import StrictJsonError, decode_document
 
 FLOAT_VERSION: Final = "barun-greedy-generation-v1"
@@ -212,7 +212,7 @@ def write_receipt(predictions: Path, receipt: Receipt) -> Path:
 def read_receipt(path: Path) -> Receipt:
     """Read a receipt; raise EvidenceError (`eval_predictions_invalid`)."""
     try:
-        return receipt_from_json(decode_document(path.read_bytes()))
+        return receipt_from_json(decode_document(read_regular_file(path)))
     except (StrictJsonError, ValueError) as error:
         raise EvidenceError(
             "eval_predictions_invalid",

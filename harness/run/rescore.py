@@ -324,9 +324,9 @@ def _episodes(
 
 def _parent(run: OpenRun) -> Parent:
     path = run.folder.file("eval_record")
-    return Parent(
-        ORIGINAL, hash_file(path) if path.exists() else None, _parent_facts(run)
-    )
+    with machine_refusals("read an artifact", path):
+        record_hash = hash_file(path) if path.exists() else None
+    return Parent(ORIGINAL, record_hash, _parent_facts(run))
 
 
 def _parent_facts(run: OpenRun) -> dict[str, Json]:

@@ -26,6 +26,7 @@ from harness.evidence.folder import (
 )
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.task_table import read_stretches
+from harness.regular_file import read_regular_file
 from harness.run.difference import differences
 from harness.run.finished import no_run, open_finished
 from harness.run.policies import CHANGES, NamedPolicy, named_policy
@@ -63,7 +64,7 @@ def replay_rescored(folder: Path) -> ReplayedRecord:
     with open_finished(folder / PARENT_FOLDER) as run:
         named = _policy_of(record, run.evidence.config.scoring_policy)
         table = TableComparison(read_stretches(folder / _table()))
-        page = (folder / ARTIFACT_FILES["report"]).read_bytes()
+        page = read_regular_file(folder / ARTIFACT_FILES["report"])
         rescored = score_again(
             run,
             named,

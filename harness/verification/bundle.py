@@ -23,6 +23,7 @@ from harness.canonical import Json, content_hash, hash_bytes, is_content_hash
 from harness.errors import ArtifactError
 from harness.evidence.artifacts import artifact_bytes
 from harness.evidence.disk import machine_refusals
+from harness.regular_file import open_regular_file
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 from harness.verification.windows import Window
@@ -148,7 +149,7 @@ def open_bundle(path: Path, findings: Findings) -> RunFiles:
     Raises ArtifactError where `bundle.json` cannot be read, since it alone says what
     else is in the file.
     """
-    with machine_refusals("read a bundle", path), path.open("rb") as stream:
+    with machine_refusals("read a bundle", path), open_regular_file(path) as stream:
         data = _read_header_file(path, stream)
         header = _decode_header(data)
         _check_header(header, data, findings)

@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import artifact_bytes, read_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
+from harness.regular_file import read_regular_file
 from harness.run.rescored_folder import file_differences, replay_rescored
 from harness.run.score import readable
 from harness.verification.findings import Findings
@@ -59,7 +60,7 @@ def _check_texts(folder: Path, findings: Findings) -> None:
         if name.endswith(".json"):
             path = folder / name
             findings.count("JSON files in their one text")
-            if artifact_bytes(read_json_artifact(path)) != path.read_bytes():
+            if artifact_bytes(read_json_artifact(path)) != read_regular_file(path):
                 findings.differs(
                     name, "the file does not have the one text of its content", "", ""
                 )

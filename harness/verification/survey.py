@@ -8,7 +8,6 @@ left of them.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Collection
 from typing import Final, Self
@@ -24,6 +23,7 @@ from harness.evidence.log_line import (
     decode_line,
 )
 from harness.evidence.log_reader import LogReader
+from harness.regular_file import regular_descriptor
 from harness.verification.findings import Findings
 from harness.verification.redaction import WithheldEntry, read_withheld
 from harness.verification.windows import Window
@@ -39,7 +39,7 @@ class SurveyedLog(LogReader):
 
     def __init__(self, window: Window, log: LogFormat, findings: Findings) -> None:
         with machine_refusals("open a log", window.path):
-            descriptor = os.open(window.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = regular_descriptor(window.path)
         super().__init__(window.path, log, descriptor, window.begin)
         self.damaged = 0
         """How many lines are no record, or not the one that belongs there."""

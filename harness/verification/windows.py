@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from harness.evidence.disk import machine_refusals
+from harness.regular_file import open_regular_file
 
 READ_SIZE: Final = 1 << 20
 _BUFFER_SIZE: Final = 1 << 16
@@ -33,15 +34,18 @@ class Window:
     @classmethod
     def of_file(cls, path: Path) -> Window:
         """Return a whole file; raise EvidenceError if it cannot be looked at."""
-        with machine_refusals("look at a file", path):
-            return cls(path, 0, path.stat().st_size)
+        with (
+            machine_refusals("look at a file", path),
+            open_regular_file(path) as stream,
+        ):
+            return cls(path, 0, os.fstat(stream.fileno()).st_size)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the stretch; reading ends where it ends."""
         with (
             machine_refusals("read a file", self.path),
-            self.path.open("rb", buffering=0) as raw,
+            open_regular_file(self.path, 0) as raw,
         ):
             stretch = _Stretch(raw, self.begin, self.size_bytes)
             yield io.BufferedReader(stretch, _BUFFER_SIZE)
@@ -63,7 +67,7 @@ class Window:
 class _Stretch(io.RawIOBase):
     """A raw stream over one stretch of an open file."""
 
-    def __init__(self, raw: io.FileIO, begin: int, size_bytes: int) -> None:
+    def __init__(self, raw: BinaryIO, begin: int, size_bytes: int) -> None:
         super().__init__()
         self._raw = raw
         self._begin = self._at = begin

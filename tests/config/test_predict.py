@@ -303,7 +303,9 @@ def test_whatever_stands_at_a_key_is_told_and_breaks_nothing(data):
         try:
             plan_of_file(space.write())
         except FairtrialError as error:
-            assert error.violations  # noqa: PT017 (a refusal is one of two good ends)
+            # A refusal is one of two good ends.
+            assert error.violations  # noqa: PT017
+            assert all(each.recovery for each in error.violations)  # noqa: PT017
 
 
 @pytest.mark.parametrize("place", [("manifest", "path"), ("prompt", "system")])
@@ -314,6 +316,25 @@ def test_what_is_no_regular_file_is_refused_unread(space, place, special):
     space.document[section][key] = special
 
     assert refusals(space) == [("eval_config_path_invalid", f"{section}.{key}")]
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "words"),
+    [
+        ("decoding", "max_tokens", 0, "greater than"),
+        ("decoding", "top_p", 2, "less than"),
+        ("decoding", "temperature", -1, "greater than"),
+    ],
+)
+def test_value_out_of_range_is_told_with_what_to_do(space, section, key, value, words):
+    space.document[section][key] = value
+
+    with pytest.raises(ConfigError) as refused:
+        plan_of_file(space.write())
+
+    (violation,) = refused.value.violations
+    assert words in violation.expected
+    assert violation.recovery.startswith("write a value that is expected")
 
 
 def test_list_is_called_a_list(space):

@@ -240,9 +240,8 @@ def test_a_refusal_says_what_where_and_why(tmp_path):
             "code": "eval_cli_runtime_failed",
             "where": "x.json",
             "problem": "cannot write a file",
-            "expected": "a folder with free space that this user may use",
+            "expected": "regular files, free space, and rights for this user",
             "actual": "No space left on device (errno 28)",
-            "recovery": "free space or mend the rights, then repeat; a run goes on "
-            "with --resume",
+            "recovery": "free space, mend the rights or put the file back, then repeat",
         }
     ]

@@ -69,6 +69,13 @@ def test_gold_of_records_is_an_object(write):
     ]
 
 
+def test_byte_order_mark_is_called_by_its_name(write):
+    (found,) = problems(write("\ufeff" + json.dumps(LABEL)))
+
+    assert found[0] == "rows.jsonl:1"
+    assert "a byte order mark" in found[1]
+
+
 def test_repeated_key_is_refused(write):
     (found,) = problems(write('{"id":"a","id":"b","input":"","gold":"x"}'))
 

@@ -23,6 +23,7 @@ from harness.evidence.artifacts import (
 )
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.predictions.mlperf_dataset import is_parquet
+from harness.regular_file import open_regular_file
 from harness.run.settings import require_executable
 from harness.run.teacher_forced.history import RowUse, read_taught
 from harness.run.teacher_forced.requests import RequestPlan
@@ -111,6 +112,6 @@ def read_frozen(folder: RunFolder) -> FrozenInputs:
 
 
 def _pieces(source: Path) -> Iterator[bytes]:
-    with source.open("rb") as stream:
+    with open_regular_file(source) as stream:
         while piece := stream.read(_READ_SIZE):
             yield piece

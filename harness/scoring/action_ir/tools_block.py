@@ -1,10 +1,11 @@
 """The TOOLS block of a prompt, read back into tools.
 
-The block runs from the first line `TOOLS` to the next line `<user>`, or to the end of
-the prompt. A line is `name(argument:type!, ...): description`; `!` marks a required
-argument and the description is anything up to the end of the line. A line ends at any
-line boundary of Unicode, and the last `): ` of a line closes the arguments, so a
-description can break its own line. Such a block is refused, never guessed at.
+The block is the text after the first `TOOLS` between two line feeds, up to the first
+`<user>` between two further ones, or to the end of the prompt. A line is
+`name(argument:type!, ...): description`; `!` marks a required argument and the
+description is anything up to the end of the line. A line ends at any line boundary of
+Unicode, and the last `): ` of a line closes the arguments, so a description can break
+its own line. Such a block is refused, never guessed at.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def schema_signature(tools: Mapping[str, Tool]) -> str:
 def _block_lines(prompt: str) -> list[str]:
     begin = prompt.find(_BEGIN)
     if begin < 0:
-        raise ActionIrError("missing_tools_block", "a prompt without a line `TOOLS`")
+        raise ActionIrError(
+            "missing_tools_block",
+            "a prompt without a line `TOOLS` between two line feeds",
+        )
     begin += len(_BEGIN)
     end = prompt.find(_END, begin)
     lines = prompt[begin : None if end < 0 else end].splitlines()

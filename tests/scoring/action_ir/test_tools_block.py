@@ -57,6 +57,8 @@ def test_rendered_tools_are_read_back(declared):
     ("block", "reason"),
     [
         ("", "empty_tools_block"),
+        ("\n<user>\n", "empty_tools_block"),
+        ("<user>", "invalid_tool_line"),
         ("\n", "invalid_tool_line"),
         ("f(): x\n\ng(): y", "invalid_tool_line"),
         ("f():", "invalid_tool_line"),
