@@ -222,7 +222,7 @@ def work_out_again(plan: PredictPlan, folder: PredictFolder) -> WorkedOut:
         differences.append(_difference(folder.record.name, "the record", words))
     # Only logs that are those of the record are asked to agree with each other.
     found_apart = differences or unbacked_rows(plan, folder, questions)
-    return WorkedOut(record, tuple(found_apart))
+    return WorkedOut(record, tuple(dict.fromkeys(found_apart)))
 
 
 def _changed_artifacts(
