@@ -17,6 +17,7 @@ import unicodedata
 from typing import Any
 
 from harness.canonical import Json
+from harness.recursion import parse_with_room
 
 MAX_DEPTH = 64
 """Deepest value of arguments and action text; the root has depth 0."""
@@ -145,7 +146,10 @@ def _parse_anything(text: object) -> Json:
         raise StrictJsonError("invalid_utf8", "unpaired surrogate in the text")
     cut = _too_deep_at(text)
     try:
-        value, end = _DECODER.raw_decode(text[:cut], _skip_space(text, 0))
+        begin = _skip_space(text, 0)
+        value, end = parse_with_room(
+            lambda whole: _DECODER.raw_decode(whole, begin), text[:cut]
+        )
     except _DuplicateKeyError as error:
         raise StrictJsonError("duplicate_key", f"key {error} repeats") from None
     except _NonFiniteError as error:

@@ -21,6 +21,7 @@ STDLIB_ONLY = (
     "harness/causes.py",
     "harness/canonical.py",
     "harness/regular_file.py",
+    "harness/recursion.py",
     "harness/strict_json.py",
     "harness/json_schema",
     "harness/evidence/record_code.py",

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.canonical import canonical_json, json_equal
+from harness.recursion import room_to_recurse
 from harness.strict_json import (
     DOCUMENT_DEPTH,
     MAX_DEPTH,
@@ -176,10 +177,25 @@ def test_shortest_text_that_is_too_deep_is_refused(limit):
 
 
 @pytest.mark.parametrize("levels", [958, 959, 960, 961])
-def test_bare_brackets_are_read_as_any_text(levels):
-    text = "[" * levels + "]" * levels
+@pytest.mark.parametrize("end", ["]", "x", ', {"a": 1, "a": 2}'])
+def test_bare_brackets_are_read_as_any_text(levels, end):
+    text = "[" * levels + end * levels
 
     assert outcome_of(_parse, text) == outcome_of(_parse_anything, text)
+
+
+@pytest.mark.parametrize("levels", [300, 700, 960])
+@pytest.mark.parametrize("end", ["]", "x", ',{"a":1,"a":2}'])
+@pytest.mark.parametrize(
+    "read", [decode_object, lambda text: decode_document(text.encode())]
+)
+def test_depth_of_the_caller_changes_nothing(read, levels, end):
+    text = "[" * levels + end * levels
+
+    def called_deep(frames):
+        return called_deep(frames - 1) if frames else code_of(text, read)
+
+    assert called_deep(700) == code_of(text, read)
 
 
 def test_brackets_in_text_are_no_depth():
@@ -350,10 +366,11 @@ def test_plain_parsers_limit_counts_what_is_open_at_once(text, expected):
 
 
 def outcome_of(reader, text):
-    try:
-        return repr(reader(text))
-    except StrictJsonError as error:
-        return str(error)
+    with room_to_recurse():
+        try:
+            return repr(reader(text))
+        except StrictJsonError as error:
+            return str(error)
 
 
 @given(st.text('[]{}",:\\ 10tfnaeuldE+-.NI', max_size=24) | VALUES.map(canonical_json))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.canonical import Json, canonical_json
 from harness.errors import EvidenceError
+from harness.recursion import parse_with_room
 from harness.regular_file import open_regular_file
 from harness.strict_json import is_past_parser_depth
 
@@ -45,7 +46,7 @@ def _row(line: bytes, where: str) -> dict[str, Json]:
             raise _broken(where, "a blank line")
         if is_past_parser_depth(text):
             raise _broken(where, "nested too deep")
-        row = json.loads(text)
+        row = parse_with_room(json.loads, text)
     except RecursionError:
         raise _broken(where, "nested too deep") from None
     except ValueError as error:

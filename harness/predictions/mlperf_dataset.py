@@ -21,6 +21,7 @@ from harness.predictions.mlperf_rows import (
     conversation_problems,
     row_problem,
 )
+from harness.recursion import parse_with_room
 from harness.regular_file import open_regular_file
 from harness.scoring.mlperf_agentic.recorded import Recorded
 from harness.strict_json import is_past_parser_depth
@@ -130,7 +131,7 @@ def _rows(path: Path) -> Iterator[_Numbered]:
 def _line_row(path: Path, number: int, line: bytes) -> Row:
     try:
         text = line.decode("utf-8")
-        row = None if is_past_parser_depth(text) else json.loads(text)
+        row = None if is_past_parser_depth(text) else parse_with_room(json.loads, text)
     except RecursionError:
         problem = "nested too deep"
     except ValueError as error:

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from harness.canonical import Json
 from harness.errors import UsageError, Violation
+from harness.recursion import is_nested_deeper, room_to_recurse
 from harness.scoring.json_record.plain_schema import Check, plain_check
 from harness.scoring.json_record.record import SchemaVerdict
-from harness.scoring.json_record.recursion import is_nested_deeper, room_to_recurse
 
 MAX_SCHEMA_DEPTH: Final = 64
 """Levels of arrays and objects in the schema document."""

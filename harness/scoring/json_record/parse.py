@@ -12,13 +12,11 @@ import json
 from typing import Final
 
 from harness.canonical import Json
-from harness.scoring.json_record.recursion import room_to_recurse
+from harness.recursion import parse_with_room
 from harness.strict_json import MAX_INTEGER_DIGITS, is_past_parser_depth
 
 _FENCE: Final = "```"
 _LANGUAGE: Final = "json"
-_SHALLOW: Final = 100
-"""So many levels are left to a parser wherever it is called."""
 
 
 class UnparseableError(ValueError):
@@ -33,10 +31,7 @@ def parse_answer(text: str) -> Json:
     # Only a long text can hold a long integer, and the hook makes decoding slower.
     loads = json.loads if len(body) <= MAX_INTEGER_DIGITS else _LONG.decode
     try:
-        if body.count("[") + body.count("{") <= _SHALLOW:
-            return loads(body)
-        with room_to_recurse():
-            return loads(body)
+        return parse_with_room(loads, body)
     except (ValueError, RecursionError) as error:
         raise UnparseableError(str(error)) from None
 

@@ -7,14 +7,26 @@ two verdicts. Parser and schema have limits of their own that come first.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from harness.canonical import Json
 
 RECURSION_LIMIT: Final = 8000
 """Frames; far from where the C stack of a process ends."""
+_SHALLOW: Final = 100
+"""Brackets that any caller has room for."""
+
+Parsed = TypeVar("Parsed")
+
+
+def parse_with_room(parse: Callable[[str], Parsed], text: str) -> Parsed:
+    """Return what the parser of JSON makes of a text, however deep its caller is."""
+    if text.count("[") + text.count("{") <= _SHALLOW:
+        return parse(text)
+    with room_to_recurse():
+        return parse(text)
 
 
 @contextmanager
