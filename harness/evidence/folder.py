@@ -20,7 +20,7 @@ from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.disk import machine_refusals
 from harness.evidence.episode_log import EPISODE_LOG
-from harness.evidence.lock import LOCK_FILE, RunLock
+from harness.evidence.lock import LOCK_FILE, RunLock, require_unlocked
 from harness.evidence.log_scan import stream_entries
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.plan_file import PLAN_FILE
@@ -116,7 +116,8 @@ class RunFolder:
 
         Raises ArtifactError: `eval_cli_artifact_conflict` when the folder belongs
         to another config or somebody else, `eval_run_unfinished` for an unfinished
-        run without `resume`.
+        run without `resume`. Raises EvidenceError (`eval_run_in_use`) while another
+        process goes on with it.
         """
         state = self.state()
         for name, recorded in self._recorded_configs():
@@ -130,6 +131,7 @@ class RunFolder:
                     recovery="choose a new output folder for the changed config",
                 )
         if state is FolderState.UNFINISHED and not resume:
+            require_unlocked(self.path)
             raise ArtifactError(
                 "eval_run_unfinished",
                 "the output folder holds an unfinished run",

@@ -20,6 +20,7 @@ from typing import Final, Self
 from harness.canonical import canonical_bytes
 from harness.errors import EvidenceError
 from harness.evidence.disk import machine_refusals
+from harness.regular_file import regular_descriptor
 
 LOCK_FILE: Final = ".lock"
 _LARGEST_NOTE: Final = 4096
@@ -86,6 +87,20 @@ class RunLock:
             os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
         self._descriptor = -1
+
+
+def require_unlocked(folder: Path) -> None:
+    """Raise EvidenceError (`eval_run_in_use`) where a run holds the folder now."""
+    path = folder / LOCK_FILE
+    with machine_refusals("look at the lock", path):
+        try:
+            descriptor = regular_descriptor(path)
+        except FileNotFoundError:
+            return
+        try:
+            _lock(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

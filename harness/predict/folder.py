@@ -25,7 +25,7 @@ from harness.evidence.artifacts import (
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.disk import machine_refusals
 from harness.evidence.generation_log import GENERATION_LOG
-from harness.evidence.lock import LOCK_FILE, RunLock
+from harness.evidence.lock import LOCK_FILE, RunLock, require_unlocked
 from harness.regular_file import open_regular_file
 
 CONFIG_FILE: Final = "resolved_predict_config.json"
@@ -124,6 +124,7 @@ class PredictFolder:
 
         Raises ArtifactError: `eval_cli_artifact_conflict` where it belongs to another
         config, `eval_run_unfinished` for one that is not finished, without `resume`.
+        Raises EvidenceError (`eval_run_in_use`) while another process goes on with it.
         """
         state = self.state()
         if state in (PredictState.ABSENT, PredictState.EMPTY):
@@ -139,6 +140,7 @@ class PredictFolder:
                 recovery="choose a new output folder for the changed config",
             )
         if state is not PredictState.FINISHED and not resume:
+            require_unlocked(self.path)
             raise ArtifactError(
                 "eval_run_unfinished",
                 f"the output folder holds an {state} run"

@@ -2,9 +2,10 @@
 
 import pytest
 
-from harness.errors import ArtifactError
+from harness.errors import ArtifactError, EvidenceError
 from harness.evidence.artifacts import write_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES, FolderState, RunFolder
+from harness.evidence.lock import RunLock
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.plan_file import write_plan
 from tests.evidence.samples import key
@@ -58,6 +59,16 @@ def test_an_unfinished_run_needs_resume(folder):
         folder.enter(OWN, resume=False)
 
     assert folder.enter(OWN, resume=True) is FolderState.UNFINISHED
+
+
+def test_a_run_that_is_under_way_is_not_called_unfinished(folder):
+    write_json_artifact(folder.file("resolved_eval_config"), {"eval_config_hash": OWN})
+
+    with (
+        RunLock.acquire(folder.path, started_at="now"),
+        pytest.raises(EvidenceError, match="eval_run_in_use"),
+    ):
+        folder.enter(OWN, resume=False)
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -122,6 +122,11 @@ def test_unfinished_folder_needs_the_word(tmp_path):
         space = Workspace(tmp_path, url=running.url)
         with pytest.raises(StopLimitError):
             space.predict()
+        with (
+            PredictFolder(space.output).lock(started_at="now"),
+            pytest.raises(EvidenceError, match="eval_run_in_use"),
+        ):
+            space.predict()
         with pytest.raises(ArtifactError, match="eval_run_unfinished"):
             space.predict()
 
