@@ -179,7 +179,7 @@ class ChatHttpCandidate:
         self._record(request, attempt, progress)
         progress.last = found
         if found.wire_class == "auth_fatal":
-            self._stop_run(attempt.http_status)
+            self._stop_run(found)
         progress.response = response_of(found, attempt, delivery)
         return found
 
@@ -208,13 +208,13 @@ class ChatHttpCandidate:
             return credential_echoed()
         return found
 
-    def _stop_run(self, http_status: int | None) -> NoReturn:
+    def _stop_run(self, refused: Classification) -> NoReturn:
         raise CandidateError(
             "eval_candidate_authentication_failed",
             "the endpoint refuses the credential",
             where=f"candidates[{self._endpoint.alias}] at {self._endpoint.base_url}",
             expected="an answer to a request with this key",
-            actual=f"HTTP status {http_status}",
+            actual=refused.note,
             recovery="check the key and its rights, then resume the run",
         )
 

@@ -127,7 +127,7 @@ class EmbeddingsHttp:
                 "the endpoint refuses the credential",
                 where=f"engine {self.settings.alias} at {self.settings.base_url}",
                 expected="an answer to a request with this key",
-                actual=f"HTTP status {delivery.status}",
+                actual=classified.note,
                 recovery="check the key and its rights, then resume the run",
             )
         detail = classified.detail_code or classified.wire_class

@@ -266,6 +266,15 @@ def test_refused_key_stops_the_run_after_its_attempt_is_recorded(status):
     assert exchanged.error.code == "eval_candidate_authentication_failed"
     assert exchanged.records.order == ["request", "attempt"]
     assert len(server.requests) == 1
+    assert exchanged.error.violations[0].actual == f"HTTP status {status}"
+
+
+def test_key_refused_inside_a_success_is_told_as_such():
+    exchanged, _ = ask([json_reply({"error": {"code": 401}})])
+
+    assert exchanged.error.violations[0].actual == (
+        "HTTP status 200 with an error of code 401"
+    )
 
 
 def test_refused_request_is_sent_once_and_only_its_hash_is_kept():
