@@ -96,6 +96,9 @@ def load_yaml(
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not YAML"
         raise _at(mark, problem, name) from None
+    except yaml.reader.ReaderError as error:
+        before = text.encode("utf-8")[: error.position]
+        raise _in_bytes(before, str(error).split("\n", 1)[0], name) from None
     except yaml.YAMLError as error:
         raise StrictYamlError(str(error).split("\n", 1)[0], 1, 1, name) from None
     except RecursionError:
@@ -111,9 +114,14 @@ def _read(path: Path, name: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise StrictYamlError("not UTF-8", line, column, name) from None
+        raise _in_bytes(data[: error.start], "not UTF-8", name) from None
+
+
+def _in_bytes(before: bytes, problem: str, source: str) -> StrictYamlError:
+    """Return a refusal of what stands behind these bytes of a source."""
+    lines = before.split(b"\n")
+    column = len(lines[-1].decode("utf-8", "replace")) + 1
+    return StrictYamlError(problem, len(lines), column, source)
 
 
 def _at(mark: Any, problem: str, source: str) -> StrictYamlError:

@@ -104,3 +104,10 @@ def test_endless_integer_is_refused_with_its_place(digits):
         load_yaml(f"a: 1\nb: {digits}\n")
 
     assert caught.value.line == 2
+
+
+def test_character_that_yaml_does_not_have_is_told_with_its_place():
+    with pytest.raises(StrictYamlError) as refused:
+        load_yaml("a: 1\nb: é\nc: \0")
+
+    assert (refused.value.line, refused.value.column) == (3, 4)

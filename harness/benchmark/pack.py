@@ -160,15 +160,16 @@ class _Loader:
         fixtures_file = (
             read_json(paths["fixtures"], self.problems) if "fixtures" in paths else None
         )
-        fixtures = read_fixtures(fixtures_file, self.manifest, self.file)
         assertions = (
             read_assertions(paths["assertions"], self.problems)
             if "assertions" in paths
             else None
         )
         tools = self.tools()
-        if tools is None or assertions is None:
+        without_rows = "fixtures" in paths and fixtures_file is None
+        if tools is None or assertions is None or without_rows:
             return None
+        fixtures = read_fixtures(fixtures_file, self.manifest, self.file)
         templates = self.templates(fixtures, tools, assertions)
         cases: tuple[ValidationCase, ...] = ()
         if "validation_cases" in paths:

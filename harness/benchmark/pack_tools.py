@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from harness.benchmark.json_place import json_path
 from harness.benchmark.manifest import Confirmation
 from harness.benchmark.problems import PackFile, shown
 from harness.canonical import Json
@@ -74,8 +75,8 @@ def read_tools(file: PackFile, confirmation: Confirmation) -> PackTools | None:
         for failure in error.failures:
             details = {k: v for k, v in failure.items() if k not in ("reason", "path")}
             file.problem(
-                (),
-                f"{failure['reason']} at {failure['path']}",
+                json_path(str(failure["path"])),
+                str(failure["reason"]),
                 actual=shown(details) if details else "",
             )
         return None

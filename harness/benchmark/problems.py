@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeGuard
 
+from harness.benchmark.json_place import JsonLines, fault_line
 from harness.canonical import Json, canonical_json, type_tag
 from harness.errors import PackError, Violation
 from harness.regular_file import read_regular_file
@@ -43,7 +44,11 @@ class PackFile:
     """One parsed file of a pack, able to say where a value stands."""
 
     def __init__(
-        self, name: str, value: Json, lines: YamlLines | None, problems: Problems
+        self,
+        name: str,
+        value: Json,
+        lines: YamlLines | JsonLines,
+        problems: Problems,
     ) -> None:
         self.name = name
         self.value = value
@@ -52,7 +57,8 @@ class PackFile:
 
     def where(self, path: YamlPath = ()) -> str:
         """Return `file:line: key path` as far as each part is known."""
-        line = f":{self.lines.line(path)}" if self.lines is not None else ""
+        found = self.lines.line(path)
+        line = "" if found is None else f":{found}"
         return f"{self.name}{line}" + (f": {key_path(path)}" if path else "")
 
     def problem(
@@ -159,11 +165,15 @@ def read_yaml(path: Path, problems: Problems) -> PackFile | None:
 
 def read_json(path: Path, problems: Problems) -> PackFile | None:
     """Read a JSON file of the pack; None, with the problem reported, if it fails."""
+    data = b""
     try:
-        value = decode_document(read_regular_file(path))
+        data = read_regular_file(path)
+        value = decode_document(data)
         canonical_json(value).encode("utf-8")
     except StrictJsonError as error:
-        problems.add(path.name, f"not strict JSON: {error.code}: {error.detail}")
+        line = fault_line(data, error)
+        where = path.name if line is None else f"{path.name}:{line}"
+        problems.add(where, f"not strict JSON: {error.code}: {error.detail}")
         return None
     except UnicodeEncodeError:
         problems.add(path.name, "text with an unpaired surrogate")
@@ -171,4 +181,4 @@ def read_json(path: Path, problems: Problems) -> PackFile | None:
     except OSError as error:
         problems.add(path.name, f"cannot be read: {error.strerror}")
         return None
-    return PackFile(path.name, value, None, problems)
+    return PackFile(path.name, value, JsonLines(data.decode("utf-8")), problems)

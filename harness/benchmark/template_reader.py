@@ -54,6 +54,7 @@ _OPTIONAL: Final = {
     "edge_signatures",
 }
 _ORDERS: Final = ("strict", "any", "prefix")
+_UNREADABLE: Final = (SlotSource("literal", ()), (), ())
 _UNSAFE: Final = frozenset('/\\:*?"<>|')
 
 
@@ -227,20 +228,19 @@ class _Reader:
         slots = {}
         for name, value in found.items():
             at = (*path, name)
-            if not self.file.closed(
+            whole = self.file.closed(
                 value, at, {"source", "visible_in_first_turn"}, {"filter", "label"}
-            ):
-                continue
-            parsed = self.source(value, at)
-            if parsed is None:
-                continue
-            source, conditions, candidates = parsed
-            label = value.get("label", {})
+            )
+            # A faulty slot is told once; what names it finds a slot without values.
+            source, conditions, candidates = (
+                self.source(value, at) if whole else None
+            ) or _UNREADABLE
+            label = value.get("label", {}) if whole else {}
             slots[name] = Slot(
                 name,
                 source,
                 conditions,
-                self.file.flag(value, "visible_in_first_turn", at),
+                not whole or self.file.flag(value, "visible_in_first_turn", at),
                 {k: t[0] for k, t in self.texts(label, "label", at).items()},
                 candidates,
             )
@@ -355,7 +355,7 @@ class _Reader:
             slot = slots.get(name)
             if slot is None:
                 self.file.problem(at, f"the template has no slot {name!r}")
-            elif not slot.source.same_kind(parsed[0]):
+            elif slot.candidates and not slot.source.same_kind(parsed[0]):
                 self.file.problem(
                     (*at, "source"),
                     "a correction draws from the same kind of source as its slot",

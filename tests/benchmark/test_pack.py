@@ -74,7 +74,7 @@ def test_all_problems_come_at_once_with_file_and_line(tmp_path):
 
     wheres = [violation.where for violation in caught.value.violations]
     assert any(where.startswith("manifest.yaml:") for where in wheres)
-    assert "tools.json" in wheres
+    assert "tools.json:1" in wheres
 
 
 def test_problem_names_the_line_of_the_template(tmp_path):
@@ -91,6 +91,58 @@ def test_problem_names_the_line_of_the_template(tmp_path):
 
     (violation,) = caught.value.violations
     assert violation.where == f"task_templates.yaml:{line + 1}: [1].call_order"
+
+
+def places(folder):
+    with pytest.raises(PackError) as caught:
+        load_pack(folder)
+    return [violation.where for violation in caught.value.violations]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b'{"items": [\n{"a": 1,}]}',
+        b'{"items": [\n{"a": NaN}]}',
+        b'{"items": ["NaN", {\n"a": 1, "a": 2}]}',
+        b'{"items": ["\n\xff"]}',
+    ],
+    ids=["syntax", "NaN", "repeated key", "not UTF-8"],
+)
+def test_fault_of_a_json_file_is_told_once_with_its_line(tmp_path, rows):
+    write_pack(tmp_path)
+    (tmp_path / "fixtures.json").write_bytes(rows)
+
+    assert places(tmp_path) == ["fixtures.json:2"]
+
+
+def test_fault_of_a_tool_schema_is_told_with_its_line(tmp_path):
+    write_pack(tmp_path)
+    path = tmp_path / "tools.json"
+    tools = json.loads(path.read_text("utf-8"))
+    parameters = tools[0]["function"]["parameters"]
+    parameters["properties"] = {"id": {"type": "strng"}}
+    parameters["required"] = []
+    path.write_text(json.dumps(tools, indent=1), "utf-8")
+    line = path.read_text("utf-8").split("\n").index('      "type": "strng"') + 1
+
+    assert places(tmp_path)[0] == (
+        f"tools.json:{line}: [0].function.parameters.properties.id.type"
+    )
+
+
+@pytest.mark.parametrize(
+    ("slot", "key"),
+    [
+        ({"source": "fixtur:items.item_id", "visible_in_first_turn": True}, "source"),
+        ({"source": "range:{}", "visible_in_first_turn": True}, "source"),
+    ],
+)
+def test_faulty_slot_makes_no_false_fault_of_what_names_it(tmp_path, slot, key):
+    write_pack(tmp_path, template(slots={"item_id": slot}))
+
+    (place,) = places(tmp_path)
+    assert place.endswith(f"slots.item_id.{key}")
 
 
 def test_symbolic_link_is_refused(tmp_path):
