@@ -136,7 +136,7 @@ def _require_one_thread() -> None:
     if len(sys._current_frames()) > 1:
         raise PackBrokenError(
             "the pack starts a thread while it is imported, and a process with "
-            "threads cannot be forked safely: declare `host: per_task`"
+            "threads cannot be forked safely: start it in a call that needs it"
         )
 
 

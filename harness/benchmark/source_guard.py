@@ -110,5 +110,5 @@ def _changed(name: str, expected: str, actual: str) -> SourceError:
         where=name,
         expected=expected,
         actual=actual,
-        recovery="put the file back, or start a new run with the changed source",
+        recovery="bring the source back as it was, or start a new run with the new one",
     )

@@ -42,7 +42,7 @@ def _start(zoo, pack, **options):
             "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
             + BACKEND,
             "error",
-            "declare `host: per_task`",
+            "start it in a call that needs it",
         ),
     ],
     ids=["raises", "syntax", "exits", "incomplete", "ends", "hangs", "threads"],
