@@ -96,15 +96,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def _end_like_interrupt() -> None:
     """Let the polite signals clean up as Ctrl-C does, instead of killing at once."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell ignores it for what it puts aside, and an event loop replaces no
+        # handler but Python's own. Blocked, it is ignored as much, children included.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
     """Do what Ctrl-C does at this moment: a running event loop cancels its work."""
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):  # It is ignored in whatever a shell put aside.
-        handler = signal.default_int_handler
+    found = signal.getsignal(signal.SIGINT)
+    handler = found if callable(found) else signal.default_int_handler
     handler(signal.SIGINT, frame)
 
 

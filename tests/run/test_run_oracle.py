@@ -126,9 +126,18 @@ def stuck(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_while_the_gates_wait_for_the_pack_ends_the_run(stuck, number):
-    words = [sys.executable, "-m", "harness.cli", "run", str(stuck / "eval.yaml")]
+@pytest.mark.parametrize(
+    ("number", "start"),
+    [
+        (signal.SIGTERM, []),
+        (signal.SIGINT, []),
+        (signal.SIGTERM, ["sh", "-c", 'trap "" INT; exec "$@"', "aside"]),
+    ],
+    ids=["SIGTERM", "SIGINT", "SIGTERM with SIGINT ignored"],
+)
+def test_signal_while_the_gates_wait_for_the_pack_ends_the_run(stuck, number, start):
+    command = [sys.executable, "-m", "harness.cli", "run", str(stuck / "eval.yaml")]
+    words = [*start, *command]
     (stuck / "scratch").mkdir()
     surroundings = {**os.environ, "TMPDIR": str(stuck / "scratch")}
     with subprocess.Popen(
