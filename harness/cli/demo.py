@@ -89,20 +89,16 @@ async def _publish(folder: Path) -> None:
 
 
 async def _evaluate_controls(folder: Path) -> FinishedRun:
-    import anyio.to_thread
-
     from harness.candidates.control_process import control_server
 
     async with control_server(
         folder / "benchmark", log=folder / "candidates.log"
     ) as server:
         _say(f"3/4 evaluate {len(CONTROLS)} candidates at {server.base_url}")
-        # A thread: the run has an event loop of its own, and this one only waits
-        # for it beside the server's process.
-        return await anyio.to_thread.run_sync(_evaluate, folder, server.base_url)
+        return await _evaluate(folder, server.base_url)
 
 
-def _evaluate(folder: Path, base_url: str) -> FinishedRun:
+async def _evaluate(folder: Path, base_url: str) -> FinishedRun:
     from harness.benchmark.bundled import resolve_pack
     from harness.config.starter import (
         OracleFiles,
@@ -110,7 +106,7 @@ def _evaluate(folder: Path, base_url: str) -> FinishedRun:
         write_starter_config,
     )
     from harness.report.html import render_html
-    from harness.run.evaluate import evaluate
+    from harness.run.evaluate import evaluate_here
 
     pack = resolve_pack(PACK)
     config = write_starter_config(
@@ -120,7 +116,7 @@ def _evaluate(folder: Path, base_url: str) -> FinishedRun:
         oracle=OracleFiles("python", pack / "manifest.yaml", pack / "backend.py"),
         output_dir="run",
     )
-    return evaluate(
+    return await evaluate_here(
         config,
         resume=False,
         watch=lambda _: None,

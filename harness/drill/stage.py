@@ -10,11 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal
-
-import anyio.to_thread
 
 from harness.benchmark.commit_marker import MANIFEST_FILE, PUBLISHED_FILE
 from harness.benchmark.publication import publish
@@ -38,7 +35,7 @@ from harness.evidence.task_row import TaskRow
 from harness.evidence.task_table import read_task_rows
 from harness.oracle.certifying import CertifyingOracle
 from harness.oracle.contracts import IsolationLevel
-from harness.run.evaluate import FinishedRun, evaluate
+from harness.run.evaluate import FinishedRun, evaluate_here
 
 KEY_VARIABLE: Final = "FAIRTRIAL_DRILL_KEY"
 LIMITS: Final[dict[str, Json]] = {
@@ -132,16 +129,11 @@ async def set_stage(original: Path, folder: Path, level: IsolationLevel) -> Stag
 async def run_whole(config: EvalConfig) -> FinishedRun:
     """Run or resume as the command does; raise what stops the run."""
     with _drill_key():
-        # A thread: the run has an event loop of its own, and this one serves the
-        # endpoint meanwhile.
-        return await anyio.to_thread.run_sync(
-            partial(
-                evaluate,
-                config,
-                resume=True,
-                watch=lambda _: None,
-                render_page=lambda _: "<!doctype html>\n",
-            )
+        return await evaluate_here(
+            config,
+            resume=True,
+            watch=lambda _: None,
+            render_page=lambda _: "<!doctype html>\n",
         )
 
 

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
@@ -28,6 +28,7 @@ from harness.errors import ArtifactError
 from harness.evidence.candidate_log import CandidateLog, check_bodies
 from harness.evidence.episode_log import EpisodeLog
 from harness.evidence.folder import FolderState, RunFolder
+from harness.evidence.lock import RunLock
 from harness.evidence.plan_file import PlanFile, PlannedCandidate
 from harness.oracle.contracts import PackHost
 from harness.run.authorize import (
@@ -76,22 +77,22 @@ def evaluate(
     config: EvalConfig, *, resume: bool, watch: Watch, render_page: RenderPage
 ) -> FinishedRun:
     """Run, resume or replay; raise the FairtrialError that stops the run."""
-    started = datetime.now(UTC)
-    folder = RunFolder(config.paths.output_dir)
-    if folder.enter(config.eval_config_hash, resume=resume) is FolderState.FINISHED:
-        return FinishedRun(_replayed(folder).report, replayed=True)
-    keys = api_keys(config.candidates)
-    folder.create()
-    with folder.lock(started_at=started.isoformat()):
-        collected = anyio.run(_collected, config, folder, keys, watch, started)
-        report = publish_run(
-            folder,
-            collected,
-            max_stop_share=config.publication.max_stop_share,
-            started=started,
-            render_page=render_page,
-        )
-    return FinishedRun(report, replayed=False)
+    run = _Run.entered(config, resume=resume)
+    if isinstance(run, FinishedRun):
+        return run
+    with run.lock():
+        return run.published(anyio.run(run.collected, watch), render_page)
+
+
+async def evaluate_here(
+    config: EvalConfig, *, resume: bool, watch: Watch, render_page: RenderPage
+) -> FinishedRun:
+    """Evaluate beside what else this event loop does; reading and writing stall it."""
+    run = _Run.entered(config, resume=resume)
+    if isinstance(run, FinishedRun):
+        return run
+    with run.lock():
+        return run.published(await run.collected(watch), render_page)
 
 
 def _replayed(folder: RunFolder) -> Replayed:
@@ -106,25 +107,58 @@ def _replayed(folder: RunFolder) -> Replayed:
     return replayed
 
 
-async def _collected(
-    config: EvalConfig,
-    folder: RunFolder,
-    keys: Mapping[str, str | None],
-    watch: Watch,
-    started: datetime,
-) -> CollectedRun:
-    """Pass the gates and collect; raise what stops the run."""
-    async with AsyncExitStack() as stack:
-        oracle = RunOracle(config, stack)
-        # In a thread, so that the loop can serve the oracle that the gates ask.
-        gates = partial(_authorized, config, folder, oracle.probe, started)
-        passing = partial(anyio.to_thread.run_sync, gates)
-        authorized = await accompanied(oracle.answer, passing)
-        pack = authorized.source.pack
-        host = None if pack is None else await oracle.host(pack)
-        collected = await _collect_all(config, folder, authorized, host, keys, watch)
-    authorized.source.assert_unchanged()
-    return collected
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that is not finished yet, with the folder that it may use."""
+
+    config: EvalConfig
+    folder: RunFolder
+    keys: Mapping[str, str | None]
+    started: datetime
+
+    @classmethod
+    def entered(cls, config: EvalConfig, *, resume: bool) -> Self | FinishedRun:
+        """Begin the run, or replay the finished one that the folder holds."""
+        started = datetime.now(UTC)
+        folder = RunFolder(config.paths.output_dir)
+        if folder.enter(config.eval_config_hash, resume=resume) is FolderState.FINISHED:
+            return FinishedRun(_replayed(folder).report, replayed=True)
+        keys = api_keys(config.candidates)
+        folder.create()
+        return cls(config, folder, keys, started)
+
+    def lock(self) -> RunLock:
+        return self.folder.lock(started_at=self.started.isoformat())
+
+    async def collected(self, watch: Watch) -> CollectedRun:
+        """Pass the gates and collect; raise what stops the run."""
+        config, folder = self.config, self.folder
+        async with AsyncExitStack() as stack:
+            oracle = RunOracle(config, stack)
+            # In a thread, so that the loop can serve the oracle that the gates ask.
+            gates = partial(_authorized, config, folder, oracle.probe, self.started)
+            passing = partial(anyio.to_thread.run_sync, gates)
+            authorized = await accompanied(oracle.answer, passing)
+            pack = authorized.source.pack
+            host = None if pack is None else await oracle.host(pack)
+            collected = await _collect_all(
+                config, folder, authorized, host, self.keys, watch
+            )
+        authorized.source.assert_unchanged()
+        return collected
+
+    def published(
+        self, collected: CollectedRun, render_page: RenderPage
+    ) -> FinishedRun:
+        """Write report, page, record and manifest."""
+        report = publish_run(
+            self.folder,
+            collected,
+            max_stop_share=self.config.publication.max_stop_share,
+            started=self.started,
+            render_page=render_page,
+        )
+        return FinishedRun(report, replayed=False)
 
 
 def _authorized(
