@@ -200,6 +200,8 @@ def _figures(payload: Mapping[str, Json]) -> Iterator[_Problem]:
             where = f"subjects[{index}].metrics.{name}"
             if [type(part) for part in parts] not in ([int, int], [NoneType] * 2):
                 yield where, "counts under a rate", str(parts)
+            elif parts[0] is not None and not 0 <= parts[0] <= parts[1]:
+                yield where, "a numerator from 0 to the denominator", str(parts)
             elif not _is_rate(figure["value"], *parts):
                 yield where, "the rate of its counts", f"{figure['value']} of {parts}"
 

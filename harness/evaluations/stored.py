@@ -18,10 +18,17 @@ from harness.errors import ArtifactError, FairtrialError, Violation
 from harness.evaluations.form import problems_of
 from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import read_json_artifact
+from harness.evidence.folder import RESCORED_FILE
+from harness.evidence.manifest import MANIFEST_FILE
 
 COMPLETED: Final = "completed"
 PUT_ASIDE: Final = "eval_record.failed-*.json"
 """Records of failed attempts that a resumed evaluation keeps in its folder."""
+_BINDING: Final = {
+    MANIFEST_FILE: ("artifacts", "eval_record", "content_hash"),
+    RESCORED_FILE: ("files", RECORD_FILE),
+}
+"""The last file of a folder, and where it names the hash of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +72,31 @@ def read_stored(folder: Path, name: str = RECORD_FILE) -> StoredRecord:
             [Violation("eval_artifact_invalid", path.name, f"{folder.name} has none")]
         )
     payload = read_json_artifact(path)
-    problems = problems_of(payload)
+    content_hash = hash_file(path)
+    problems = [*problems_of(payload), *_unbound(path, content_hash)]
     if problems:
         raise _unusable(problems)
-    return StoredRecord(folder, payload, hash_file(path))
+    return StoredRecord(folder, payload, content_hash)
+
+
+def _unbound(path: Path, content_hash: str) -> Iterator[Violation]:
+    """Yield that a record is not the one that the last file of its folder names."""
+    if path.name != RECORD_FILE:
+        return
+    for last, keys in _BINDING.items():
+        file = path.with_name(last)
+        bound: Json = read_json_artifact(file) if file.is_file() else None
+        for key in keys:
+            bound = bound.get(key) if isinstance(bound, dict) else None
+        if file.is_file() and bound != content_hash:
+            yield Violation(
+                "eval_artifact_invalid",
+                path.name,
+                "the record is not the one that its folder was finished with",
+                f"{bound}, as {last} says",
+                content_hash,
+                "bring back an intact copy of the folder",
+            )
 
 
 def records_beside(folder: Path) -> Iterator[StoredRecord]:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from harness.errors import ArtifactError
+from harness.errors import ArtifactError, UsageError
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.disk import machine_refusals
@@ -63,6 +63,18 @@ class FolderState(StrEnum):
     EMPTY = "empty"
     UNFINISHED = "unfinished"
     FINISHED = "finished"
+
+
+def require_outside(run: Path, output: Path) -> None:
+    """Raise UsageError (`eval_cli_invalid`) for an output in the folder of a run."""
+    if run.resolve() in output.resolve().parents:
+        raise UsageError(
+            "eval_cli_invalid",
+            "a run's folder is never written to",
+            where=f"--output {output}",
+            expected="a place outside the run's folder",
+            recovery="name a place beside it",
+        )
 
 
 class RunFolder:

@@ -43,6 +43,24 @@ REPORT_IDENTITIES: Final = (
     "source_verification_identity",
 )
 """Fields that report and manifest share."""
+MANIFEST_MEMBERS: Final = (
+    "schema_version",
+    *REPORT_IDENTITIES,
+    "scoring_policy_hash",
+    "runtime",
+    "source",
+    "candidates",
+    "candidate_aggregates",
+    "artifacts",
+    "evidence",
+    "merkle_root",
+    "containment",
+    "torn_tails",
+    "timing",
+    "publication_allowed",
+    "non_publication_reasons",
+)
+"""What a manifest holds beside its own hash."""
 
 
 @dataclass(frozen=True, slots=True)

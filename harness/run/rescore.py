@@ -26,7 +26,7 @@ from harness.canonical import (
     hash_bytes,
     hash_file,
 )
-from harness.errors import ArtifactError, UsageError
+from harness.errors import ArtifactError
 from harness.evaluations.record import (
     ORIGINAL,
     RECORD_FILE,
@@ -42,7 +42,12 @@ from harness.evidence.artifacts import (
     write_once,
 )
 from harness.evidence.disk import machine_refusals, sync_file, sync_folder
-from harness.evidence.folder import ARTIFACT_FILES, PARENT_FOLDER, RESCORED_FILE
+from harness.evidence.folder import (
+    ARTIFACT_FILES,
+    PARENT_FOLDER,
+    RESCORED_FILE,
+    require_outside,
+)
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.plan_file import PlanHeader
 from harness.evidence.task_row import TaskRow
@@ -97,8 +102,7 @@ def rescore_run(
     raises for evidence that cannot be used.
     """
     require_absent(output)
-    if folder.resolve() in output.resolve().parents:
-        raise _inside(output)
+    require_outside(folder, output)
     with open_finished(folder) as run:
         named = named_policy(policy, run.evidence.config.scoring_policy)
         with new_folder(output) as stage:
@@ -198,7 +202,8 @@ def carry_run(run: OpenRun, stage: Path) -> None:
             continue
         with machine_refusals("carry a run's file", source):
             try:
-                os.link(source, target / file)
+                # A link to a link would lead nowhere from here.
+                os.link(source.resolve(), target / file)
             except OSError:
                 shutil.copy2(source, target / file)
                 sync_file(target / file)
@@ -356,13 +361,3 @@ def _identity(
 
 def _file(name: str) -> str:
     return ARTIFACT_FILES[name]
-
-
-def _inside(output: Path) -> UsageError:
-    return UsageError(
-        "eval_cli_invalid",
-        "a run's folder is never written to",
-        where=f"--output {output}",
-        expected="a place outside the run's folder",
-        recovery="name a folder beside it",
-    )

@@ -22,7 +22,7 @@ from harness.errors import ScoringError
 from harness.evidence.episode import Scope
 from harness.evidence.records import Record
 from harness.scoring.gates import GATE_NAMES, is_evidence_missing
-from harness.scoring.metric import Metric, MetricSum, rate
+from harness.scoring.metric import NO_APPLICABLE_TASK, Metric, MetricSum, rate
 from harness.scoring.records import GateName, TaskScore
 from harness.scoring.refusal import aggregation_invalid
 from harness.scoring.score_hashes import ScoreHashes
@@ -171,40 +171,24 @@ class Aggregate(Record):
         raise KeyError(name)
 
 
-class Aggregator:
-    """Takes one candidate's scores in plan order."""
+class Counts:
+    """What an aggregate counts, over any scores in any order."""
 
-    def __init__(
-        self, identity: RunIdentity, task_ids: Sequence[str], trials: int
-    ) -> None:
-        self._identity = identity
-        self._expected = _identity_of(identity)
-        self._task_ids = tuple(task_ids)
-        self._trials = trials
-        if not self._task_ids or len(set(self._task_ids)) < len(self._task_ids):
-            raise self._refusal("plan", "tasks, each once", f"{len(task_ids)} tasks")
-        if trials < 1:
-            raise self._refusal("plan", "at least one trial", trials)
-        self._count = 0
-        self._hashes = ScoreHashes()
-        self._successes = 0
-        self._stops = 0
+    def __init__(self) -> None:
+        self.episodes = 0
+        self.successes = 0
+        self.stops = 0
         self._sums: dict[str, MetricSum] = {}
         self._marks: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
         self._gates: Counter[tuple[GateName, str]] = Counter()
         self._ledger: Counter[tuple[str, str, bool]] = Counter()
 
-    def add(self, score: TaskScore, score_hash: str | None = None) -> None:
-        """Add the next score of the plan; `score_hash` spares working it out again.
-
-        Raises ScoringError (`eval_*_aggregation_invalid`) for any other score.
-        """
-        self._check_next(score)
-        self._hashes.append(score_hash or score.score_hash)
-        self._count += 1
-        self._successes += score.task_success
-        self._stops += score.non_candidate_stop
+    def add(self, score: TaskScore) -> None:
+        """Count one score."""
+        self.episodes += 1
+        self.successes += score.task_success
+        self.stops += score.non_candidate_stop
         for metric in score.metrics:
             summed = self._sums.get(metric.metric)
             if summed is None:
@@ -220,11 +204,89 @@ class Aggregator:
         if not score.task_success:
             self._ledger[blame_of(score)] += 1
 
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric summed, and the successes over what was judged."""
+        sums = [summed.total() for summed in self._sums.values()]
+        return (*sums, without_stops(self.successes, self.stops, self.episodes))
+
+    def companions(self) -> Companions:
+        """Return the counts that stand beside every score."""
+        return Companions(
+            planned=self.episodes,
+            stops=self.stops,
+            timeouts=self._statuses["episode_timeout"],
+            turn_limit_stops=self._statuses["max_turns_exceeded"],
+            suspected_call_markup=self._marks["suspected_call_markup"],
+            suspected_truncation=self._marks["suspected_truncation"],
+            serving_parse_loss=self._marks["serving_parse_loss"],
+            arguments_empty=self._marks["arguments_empty"],
+            stops_after_mismatch=self._marks["stops_after_mismatch"],
+        )
+
+    def gates(self) -> tuple[GateCount, ...]:
+        """Return how often each gate came out which way."""
+        seen = {gate for gate, _ in self._gates}
+        return tuple(
+            GateCount(
+                gate,
+                self._gates[gate, "passed"],
+                self._gates[gate, "failed"],
+                self._gates[gate, "not_applicable"],
+                self._gates[gate, "evidence_missing"],
+            )
+            for gate in GATE_NAMES
+            if gate in seen
+        )
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """Return who owns how many episodes that are no success."""
+        return tuple(
+            LedgerEntry(owner, cause, is_stop, count)
+            for (owner, cause, is_stop), count in sorted(self._ledger.items())
+        )
+
+
+def without_stops(successes: int, stops: int, episodes: int) -> Metric:
+    """Return the successes over the episodes that no stop ended.
+
+    A stop is never a success, so the same successes stand over both.
+    """
+    judged = episodes - stops
+    return rate(SUCCESS_WITHOUT_STOPS, successes, judged, NO_APPLICABLE_TASK)
+
+
+class Aggregator:
+    """Takes one candidate's scores in plan order."""
+
+    def __init__(
+        self, identity: RunIdentity, task_ids: Sequence[str], trials: int
+    ) -> None:
+        self._identity = identity
+        self._expected = _identity_of(identity)
+        self._task_ids = tuple(task_ids)
+        self._trials = trials
+        if not self._task_ids or len(set(self._task_ids)) < len(self._task_ids):
+            raise self._refusal("plan", "tasks, each once", f"{len(task_ids)} tasks")
+        if trials < 1:
+            raise self._refusal("plan", "at least one trial", trials)
+        self._counts = Counts()
+        self._hashes = ScoreHashes()
+
+    def add(self, score: TaskScore, score_hash: str | None = None) -> None:
+        """Add the next score of the plan; `score_hash` spares working it out again.
+
+        Raises ScoringError (`eval_*_aggregation_invalid`) for any other score.
+        """
+        self._check_next(score)
+        self._hashes.append(score_hash or score.score_hash)
+        self._counts.add(score)
+
     def result(self) -> Aggregate:
         """Return the record; raise ScoringError while scores are missing."""
         planned = len(self._task_ids) * self._trials
-        if self._count != planned:
-            raise self._refusal("end", f"{planned} scores", self._count)
+        counts = self._counts
+        if counts.episodes != planned:
+            raise self._refusal("end", f"{planned} scores", counts.episodes)
         return Aggregate(
             schema_version=AGGREGATE_VERSION,
             **asdict(self._identity),
@@ -233,20 +295,17 @@ class Aggregator:
             trials=self._trials,
             task_score_hashes=self._hashes,
             task_count=planned,
-            successful_tasks=self._successes,
-            non_candidate_stops=self._stops,
-            metrics=self._metrics(planned),
-            companions=self._companions(planned),
-            gates=self._gate_counts(),
-            ledger=tuple(
-                LedgerEntry(owner, cause, is_stop, count)
-                for (owner, cause, is_stop), count in sorted(self._ledger.items())
-            ),
-            success_bounds=success_bounds(self._successes, self._stops, planned),
+            successful_tasks=counts.successes,
+            non_candidate_stops=counts.stops,
+            metrics=counts.metrics(),
+            companions=counts.companions(),
+            gates=counts.gates(),
+            ledger=counts.ledger(),
+            success_bounds=success_bounds(counts.successes, counts.stops, planned),
         )
 
     def _check_next(self, score: TaskScore) -> None:
-        position = self._count
+        position = self._counts.episodes
         task, trial = divmod(position, self._trials)
         if task >= len(self._task_ids):
             raise self._refusal(
@@ -279,44 +338,6 @@ class Aggregator:
             where=f"candidate {self._identity.candidate_alias}, {where}",
             expected=expected,
             actual=str(actual),
-        )
-
-    def _metrics(self, planned: int) -> tuple[Metric, ...]:
-        # A stop is never a success, so the same successes stand over both.
-        without_stops = rate(
-            SUCCESS_WITHOUT_STOPS,
-            self._successes,
-            planned - self._stops,
-            "metric.no_applicable_task",
-        )
-        sums = [summed.total() for summed in self._sums.values()]
-        return (*sums, without_stops)
-
-    def _companions(self, planned: int) -> Companions:
-        return Companions(
-            planned=planned,
-            stops=self._stops,
-            timeouts=self._statuses["episode_timeout"],
-            turn_limit_stops=self._statuses["max_turns_exceeded"],
-            suspected_call_markup=self._marks["suspected_call_markup"],
-            suspected_truncation=self._marks["suspected_truncation"],
-            serving_parse_loss=self._marks["serving_parse_loss"],
-            arguments_empty=self._marks["arguments_empty"],
-            stops_after_mismatch=self._marks["stops_after_mismatch"],
-        )
-
-    def _gate_counts(self) -> tuple[GateCount, ...]:
-        seen = {gate for gate, _ in self._gates}
-        return tuple(
-            GateCount(
-                gate,
-                self._gates[gate, "passed"],
-                self._gates[gate, "failed"],
-                self._gates[gate, "not_applicable"],
-                self._gates[gate, "evidence_missing"],
-            )
-            for gate in GATE_NAMES
-            if gate in seen
         )
 
 

@@ -17,6 +17,9 @@ from harness.evidence.folder import ARTIFACT_FILES
 from harness.evidence.lock import LOCK_FILE
 from harness.evidence.manifest import (
     MANIFEST_FILE,
+    MANIFEST_MEMBERS,
+    MANIFEST_VERSION,
+    REPORT_IDENTITIES,
     RecordRoot,
     evidence_root,
     manifest_hash,
@@ -31,6 +34,24 @@ JSON_FILES: Final = {
     name: file for name, file in ARTIFACT_FILES.items() if file.endswith(".json")
 }
 _NOT_THERE: Final = "no such file"
+_FACTS: Final = ("runtime", "timing", "containment", "torn_tails")
+_STATES: Final = {
+    MANIFEST_FILE: (*REPORT_IDENTITIES, "scoring_policy_hash"),
+    ARTIFACT_FILES["resolved_eval_config"]: ("eval_config_hash", "scoring_policy_hash"),
+    ARTIFACT_FILES["source_verification_report"]: (
+        "eval_config_hash",
+        "source_run_id",
+        "verification_identity",
+    ),
+    ARTIFACT_FILES["contamination_report"]: (
+        "eval_config_hash",
+        "plan_identity",
+        "scoring_policy_hash",
+        "source_run_id",
+        "source_verification_identity",
+    ),
+}
+"""The identities that a file has to state."""
 
 
 def read_json(files: RunFiles, name: str, findings: Findings) -> dict[str, Json]:
@@ -80,10 +101,26 @@ class ManifestCheck:
             )
             return
         if self.manifest:
+            self._check_members()
             self._check_own_hash()
             self._check_files()
             self._check_records()
         self._check_bundle()
+
+    def _check_members(self) -> None:
+        """Hold the manifest to its form, and list what nothing else can prove."""
+        expected = [*MANIFEST_MEMBERS, "manifest_hash"]
+        version = self.manifest.get("schema_version")
+        for what, ours, theirs in (
+            ("members", sorted(expected), sorted(self.manifest)),
+            ("schema_version", MANIFEST_VERSION, version),
+        ):
+            where = f"{MANIFEST_FILE}, {what}"
+            self._findings.equal("forms of manifests", where, ours, theirs)
+        self._findings.leave(
+            f"{MANIFEST_FILE}: {', '.join(_FACTS)}",
+            "they are facts of the machine and the day, which no other file proves",
+        )
 
     def _check_own_hash(self) -> None:
         try:
@@ -223,8 +260,7 @@ def check_identities(
 ) -> None:
     """Compare the identities in all JSON files with those of the plan.
 
-    `files` has the objects by file name. The source's and the plan's own identities
-    rest on the benchmark, which is not here, so they are compared and not derived.
+    `files` has the objects by file name.
     """
     facts = header.facts
     expected: dict[str, Json] = {
@@ -239,15 +275,12 @@ def check_identities(
     source = {"verification_identity": header.source_verification_identity}
     for file, payload in files.items():
         own = expected | (source if file.startswith("source_") else {})
-        for name in sorted(own.keys() & payload.keys()):
+        stated = own.keys() & {*payload, *_STATES.get(file, ())}
+        for name in sorted(stated):
             where = f"{file}, {name}"
-            findings.equal("identities", where, own[name], payload[name])
+            findings.equal("identities", where, own[name], payload.get(name))
     for where, ours, theirs in _nested(files, header):
         findings.equal("identities", where, ours, theirs)
-    findings.leave(
-        "source_verification_identity and plan_identity",
-        "they rest on the benchmark; every statement of them was compared",
-    )
 
 
 def _nested(

@@ -32,7 +32,7 @@ from harness.run.score import (
     score_recorded,
 )
 from harness.run.settings import RESOLVED_FILE
-from harness.scoring.aggregate import Aggregate
+from harness.scoring.aggregate import Aggregate, Counts
 from harness.scoring.failures import ERROR_TAXONOMY_HASH
 from harness.scoring.reading import ScorableTask
 from harness.scoring.score_hashes import NO_SCORE, ScoreHashes
@@ -78,8 +78,8 @@ class _Outcome:
     tally: CandidateTally
     hashes: ScoreHashes = field(default_factory=ScoreHashes)
     """Score hashes in plan order; `NO_SCORE` where there is no score."""
-    successes: int = 0
-    stops: int = 0
+    counts: Counts = field(default_factory=Counts)
+    """Over the episodes that have a score."""
     withheld: int = 0
     failed: int = 0
 
@@ -172,8 +172,8 @@ class Recomputation:
 
     def _take(self, outcome: _Outcome, scored: ScoredEpisode) -> None:
         self._findings.count("episodes scored again")
-        outcome.successes += scored.score.task_success
-        outcome.stops += scored.score.non_candidate_stop
+        if self._files.withheld_rows:
+            outcome.counts.add(scored.score)
         if not outcome.withheld and not outcome.failed:
             outcome.tally.add(scored)
             if self._table is not None:
@@ -236,15 +236,8 @@ class Recomputation:
         )
         if stated is None:
             return None
-        check_bounds(
-            stated,
-            outcome.withheld,
-            {
-                "successful_tasks": outcome.successes,
-                "non_candidate_stops": outcome.stops,
-            },
-            self._findings,
-        )
+        with self._findings.refusals(), readable(AGGREGATES_FILE):
+            check_bounds(stated, outcome.counts, outcome.withheld, self._findings)
         return ScoredCandidate(stated, (), ())
 
     def _compare_statements(
@@ -286,7 +279,7 @@ class Recomputation:
             differences(
                 MANIFEST_FILE,
                 {name: report[name] for name in sorted(shared)},
-                {name: manifest[name] for name in sorted(shared & manifest.keys())},
+                {name: manifest.get(name) for name in sorted(shared)},
             )
         )
         self._findings.add(

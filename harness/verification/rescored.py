@@ -17,7 +17,7 @@ from harness.regular_file import read_regular_file
 from harness.run.rescored_folder import file_differences, replay_rescored
 from harness.run.score import readable
 from harness.verification.findings import Findings
-from harness.verification.verify import Extras, Verification, verify
+from harness.verification.verify import Extras, Verification, leave_page, verify
 
 _FILES = (
     RECORD_FILE,
@@ -49,6 +49,7 @@ def verify_rescored(folder: Path, extras: Extras | None = None) -> Verification:
             findings.count("episodes rescored", again.replayed.episodes)
             findings.add(again.replayed.differences)
             scored = again.rescored.scored
+    leave_page(ARTIFACT_FILES["report"], findings)
     for path in sorted(folder.iterdir()):
         if path.name not in {*_FILES, PARENT_FOLDER}:
             findings.leave(path.name, "it is no part of the rescoring")

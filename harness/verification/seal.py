@@ -22,7 +22,7 @@ from harness.evidence.disk import (
     publish_file,
     temporary_beside,
 )
-from harness.evidence.folder import ARTIFACT_FILES, RunFolder
+from harness.evidence.folder import ARTIFACT_FILES, RunFolder, require_outside
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_scan import LogScan
 from harness.evidence.manifest import MANIFEST_FILE
@@ -80,6 +80,7 @@ def seal_run(
             expected="a name that is free",
             recovery="choose another --output",
         )
+    require_outside(folder, output)
     # Names what is no run folder before anything is read.
     RunFolder(folder).state()
     _check_tasks(folder, redaction)

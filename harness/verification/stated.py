@@ -7,14 +7,29 @@ where another one was withheld and the aggregate cannot be formed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+from harness.canonical import Json, content_hash
 from harness.errors import FairtrialError
-from harness.scoring.aggregate import HASHES_NAME, Aggregate
+from harness.scoring.aggregate import (
+    HASHES_NAME,
+    Aggregate,
+    Companions,
+    Counts,
+    GateCount,
+    LedgerEntry,
+    without_stops,
+)
+from harness.scoring.metric import NO_APPLICABLE_TASK, rate
+from harness.scoring.metrics import TASK_SUCCESS_RATE
 from harness.scoring.score_hashes import NO_SCORE, ScoreHashes
+from harness.stats.bounds import success_bounds
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.bundle import AGGREGATES_FILE, RunFiles
 from harness.verification.findings import Findings
+
+_OUTCOMES: Final = ("passed", "failed", "not_applicable", "evidence_missing")
 
 
 def aggregate_lines(aggregates: Iterable[Aggregate]) -> Iterator[bytes]:
@@ -102,19 +117,92 @@ def compare_scores(
 
 
 def check_bounds(
-    stated: Aggregate, withheld: int, known: Mapping[str, int], findings: Findings
+    stated: Aggregate, known: Counts, withheld: int, findings: Findings
 ) -> None:
-    """Refuse counts that the withheld episodes cannot account for.
+    """Refuse counts that contradict each other or the episodes that are whole.
 
-    `known` has the counts over the recomputed episodes by field of the aggregate.
+    `known` are the counts over those; each withheld episode adds one at the most to
+    any count, and to both parts of a metric as much as it has calls or checks.
     """
-    for name, count in known.items():
-        total = getattr(stated, name)
-        findings.count("counts within their bounds")
-        if not count <= total <= count + withheld:
-            findings.differs(
-                f"{AGGREGATES_FILE}, candidate {stated.candidate_alias}, {name}",
-                "the withheld episodes cannot account for the count",
-                f"{count} to {count + withheld}",
-                str(total),
-            )
+    where = f"{AGGREGATES_FILE}, candidate {stated.candidate_alias}"
+    for name, expected, actual in _derived(stated):
+        findings.equal("counts that follow", f"{where}, {name}", expected, actual)
+    ours = _counted(known.companions(), known.gates(), known.ledger())
+    ours |= {"successful_tasks": known.successes, "non_candidate_stops": known.stops}
+    theirs = _counted(stated.companions, stated.gates, stated.ledger)
+    for name in ("successful_tasks", "non_candidate_stops"):
+        theirs[name] = getattr(stated, name)
+    del ours["companions.planned"], theirs["companions.planned"]
+    for name in sorted(ours.keys() | theirs.keys()):
+        least = ours.get(name, 0)
+        most = least + withheld
+        _within(f"{where}, {name}", least, most, theirs.get(name, 0), findings)
+    totals = {each.metric: each for each in stated.metrics}
+    for metric in known.metrics():
+        total = totals.get(metric.metric)
+        hits = 0 if total is None else total.numerator
+        misses = 0 if total is None else total.denominator - total.numerator
+        place = f"{where}, {metric.metric}"
+        _within(f"{place}, hits", metric.numerator, None, hits, findings)
+        missed = metric.denominator - metric.numerator
+        _within(f"{place}, misses", missed, None, misses, findings)
+
+
+def _within(
+    where: str, least: int, most: int | None, actual: int, findings: Findings
+) -> None:
+    findings.count("counts within their bounds")
+    if actual < least or (most is not None and actual > most):
+        findings.differs(
+            where,
+            "the withheld episodes cannot account for the count",
+            f"at least {least}" if most is None else f"{least} to {most}",
+            str(actual),
+        )
+
+
+def _counted(
+    companions: Companions, gates: Iterable[GateCount], ledger: Iterable[LedgerEntry]
+) -> dict[str, int]:
+    """Return by name what an episode adds one to, or nothing."""
+    return {
+        **{f"companions.{k}": n for k, n in companions.semantic_payload().items()},
+        **{
+            f"gates.{each.gate}.{outcome}": getattr(each, outcome)
+            for each in gates
+            for outcome in _OUTCOMES
+        },
+        **{
+            f"ledger.{each.owner}.{each.cause}.{each.is_stop}": each.count
+            for each in ledger
+        },
+    }
+
+
+def _derived(stated: Aggregate) -> Iterator[tuple[str, Json, Json]]:
+    """Yield what follows within an aggregate: name, as it follows, as it stands."""
+    planned, successes = stated.task_count, stated.successful_tasks
+    stops = stated.non_candidate_stops
+    metrics = {each.metric: each for each in stated.metrics}
+    success = rate(TASK_SUCCESS_RATE, successes, planned, NO_APPLICABLE_TASK)
+    judged = without_stops(successes, stops, planned)
+    for metric in (success, judged):
+        found = metrics.get(metric.metric)
+        actual = None if found is None else found.semantic_payload()
+        yield metric.metric, metric.semantic_payload(), actual
+    bounds = success_bounds(successes, stops, planned)
+    yield (
+        "success_bounds",
+        bounds.semantic_payload(),
+        stated.success_bounds.semantic_payload(),
+    )
+    yield "task_count", len(stated.task_ids) * stated.trials, planned
+    yield "task_ids_hash", content_hash(list(stated.task_ids)), stated.task_ids_hash
+    yield "companions.planned", planned, stated.companions.planned
+    yield "companions.stops", stops, stated.companions.stops
+    blamed = sum(each.count for each in stated.ledger)
+    yield "episodes in the ledger", planned - successes, blamed
+    yield "stops in the ledger", stops, sum(stated.stops_by_cause.values())
+    for each in stated.gates:
+        total = sum(getattr(each, outcome) for outcome in _OUTCOMES)
+        yield f"episodes of gate {each.gate}", planned, total

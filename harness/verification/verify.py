@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.canonical import Json
-from harness.errors import ArtifactError
+from harness.errors import ArtifactError, EvidenceError
 from harness.evidence.folder import ARTIFACT_FILES, FolderState, RunFolder
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.run.score import ScoredCandidate, readable
@@ -26,12 +26,20 @@ from harness.verification.artifact_check import (
 from harness.verification.bundle import RunFiles, folder_files, open_bundle
 from harness.verification.evidence import PartialEvidence, SurveyedEvidence
 from harness.verification.findings import Findings
+from harness.verification.planned import (
+    GATE_FILE,
+    SOURCE_FILE,
+    check_kinds,
+    check_plan,
+    check_source,
+)
 from harness.verification.recompute import Recomputation, TableRows
 from harness.verification.record_check import READ_BY_SCORING, read_unused
 from harness.verification.redaction import WithheldError
 from harness.verification.survey import SurveyedLog
 
 TABLE_FILE = ARTIFACT_FILES["eval_task_results"]
+PAGE_FILE = ARTIFACT_FILES["report"]
 OpenTable = Callable[[RunFiles], TableRows]
 CheckConfig = Callable[[Json], object]
 
@@ -127,15 +135,18 @@ def verify_files(
         without_engine = 0
         if evidence is not None:
             _check_header(evidence, documents, findings)
+            _check_gates(evidence, documents, findings)
             table = _table(files, evidence, check.changed, extras, findings)
             recomputation = Recomputation(evidence, files, documents, findings, table)
             with findings.refusals():
+                _require_records(evidence)
                 scored = recomputation.run()
             without_engine = recomputation.without_engine
         for log in surveyed.logs.values():
             _read_rest(log, findings)
         _extra_config_check(resolved, extras, findings)
-    _leave_page(files, findings)
+    if PAGE_FILE in files.windows:
+        leave_page(PAGE_FILE, findings)
     header = files.header
     return Verification(
         files.name,
@@ -171,13 +182,52 @@ def _check_header(
         ),
         (
             "candidates",
-            {alias: each["canonical_id"] for alias, each in config.endpoints.items()},
-            {each.alias: each.canonical_id for each in header.candidates},
+            [[a, each["canonical_id"]] for a, each in sorted(config.endpoints.items())],
+            [[each.alias, each.canonical_id] for each in header.candidates],
         ),
     ):
         findings.equal("identities", f"{where}, {name}", ours, theirs)
     with findings.refusals(), readable(where):
         check_identities(documents, header, findings)
+
+
+def _check_gates(
+    evidence: PartialEvidence,
+    documents: dict[str, dict[str, Json]],
+    findings: Findings,
+) -> None:
+    """Compare the plan with the reports of the gates, and those with each other."""
+    source, report = documents[SOURCE_FILE], documents[GATE_FILE]
+    header, resolved = evidence.plan.header, documents[RESOLVED_FILE]
+    with findings.refusals(), readable(SOURCE_FILE):
+        check_source(source, header, findings)
+    with findings.refusals(), readable(GATE_FILE):
+        check_plan(report, source, resolved, header, findings)
+    with findings.refusals(), readable(SOURCE_FILE):
+        check_kinds(source, evidence.plan, findings)
+    with findings.refusals(), readable(MANIFEST_FILE):
+        level = resolved["semantic_payload"]["isolation"]["level"]
+        applied = documents[MANIFEST_FILE]["containment"]
+        if applied:
+            where = f"{MANIFEST_FILE}, containment.level"
+            findings.equal("levels of containment", where, level, applied["level"])
+
+
+def _require_records(evidence: PartialEvidence) -> None:
+    """Refuse a plan of more episodes than any evidence is of, before it is walked."""
+    header = evidence.plan.header
+    asked = sum(len(evidence.task_ids_of(each)) for each in header.candidates)
+    logs = evidence.logs().items()
+    records = sum(len(log) for name, log in logs if name != "eval_plan")
+    if asked * header.trials > records:
+        raise EvidenceError(
+            "eval_evidence_invalid",
+            "more episodes are planned than records were kept",
+            where="eval_plan.jsonl, record 1",
+            expected=f"{records} episodes or fewer, one record each at the least",
+            actual=f"{asked * header.trials}",
+            recovery="bring back an intact copy of the run folder",
+        )
 
 
 def _table(
@@ -238,6 +288,6 @@ def _extra_config_check(
         findings.count("configs judged again")
 
 
-def _leave_page(files: RunFiles, findings: Findings) -> None:
-    if ARTIFACT_FILES["report"] in files.windows:
-        findings.leave(ARTIFACT_FILES["report"], "its hash was checked, not its text")
+def leave_page(name: str, findings: Findings) -> None:
+    """Say of a page for people that only its bytes are bound."""
+    findings.leave(name, "its hash was checked, not its text")

@@ -168,6 +168,16 @@ def test_rate_that_is_not_that_of_its_counts_is_refused(value):
     assert "subjects[0].metrics.accuracy" in wheres
 
 
+@pytest.mark.parametrize("counts", [(7, 1, 7.0), (-1, 1, -1.0), (-1, -1, 1.0)])
+def test_rate_of_counts_that_cannot_be_is_refused(counts):
+    record = whole()
+    metric = dict(zip(("numerator", "denominator", "value"), counts, strict=True))
+    record["subjects"][0]["metrics"]["accuracy"] = metric
+
+    (problem,) = problems_of(record)
+    assert problem.where.endswith("subjects[0].metrics.accuracy")
+
+
 def test_value_beyond_every_double_is_refused():
     record = whole()
     metric = {"value": 10**400, "numerator": None, "denominator": None}

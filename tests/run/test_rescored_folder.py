@@ -8,6 +8,7 @@ import pytest
 from harness.canonical import hash_file
 from harness.cli.main import main
 from harness.errors import ArtifactError, FairtrialError
+from harness.evaluations.stored import read_stored
 from harness.evidence.artifacts import artifact_bytes
 from harness.run.explain import explain_episode
 from harness.run.rescore import bound_files, rescore_run
@@ -84,6 +85,36 @@ def test_run_takes_no_more_space_where_files_can_be_linked(bent, rescoring):
     assert (run / "candidate_io_cache.jsonl").samefile(
         rescoring / "parent" / "candidate_io_cache.jsonl"
     )
+
+
+def test_run_of_links_is_carried_whole(bent, tmp_path):
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for file in bent.output("trace").iterdir():
+        (linked / file.name).symlink_to(file)
+    output = tmp_path / "new"
+    rescore_run(linked, None, output, render_page=lambda *_: "<!doctype html>\n")
+
+    assert not any(file.is_symlink() for file in (output / "parent").iterdir())
+    assert wheres(output) == []
+
+
+def test_page_is_said_to_be_bound_and_not_read(rescoring):
+    unchecked = verify_rescored(rescoring, all_extras()).findings.unchecked
+
+    assert ("report.html", "its hash was checked, not its text") in unchecked
+
+
+@pytest.mark.parametrize("last", ["eval_manifest.json", "eval_record_files.json"])
+def test_record_that_its_folder_was_not_finished_with_is_not_compared(copy, last):
+    folder = copy if last == "eval_record_files.json" else copy / "parent"
+    path = folder / "eval_record.json"
+    record = json.loads(path.read_text("utf-8"))
+    record["subjects"][0]["name"] = "better"
+    path.write_bytes(artifact_bytes(record))
+
+    with pytest.raises(ArtifactError, match=last):
+        read_stored(folder)
 
 
 @pytest.mark.parametrize("name", ["eval_record.json", "eval_report.json"])

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ from harness.config.starter import (
     write_starter_config,
 )
 from harness.evidence.artifacts import artifact_bytes
-from harness.evidence.folder import ARTIFACT_FILES
+from harness.evidence.folder import ARTIFACT_FILES, RunFolder
 from harness.evidence.log import AppendLog
 from harness.evidence.log_line import decode_line, encode_line
 from harness.evidence.manifest import (
@@ -28,6 +29,9 @@ from harness.evidence.manifest import (
 )
 from harness.oracle.certifying import CertifyingOracle
 from harness.run.evaluate import evaluate
+from harness.run.publish import CollectedRun, publish_run, task_table
+from harness.run.recorded import RunEvidence
+from harness.run.score import score_run
 from harness.verification.evidence import LOGS
 from tests.contract.desk import Publication
 from tests.run.gold_server import CountingControl
@@ -152,3 +156,28 @@ def wheres(verification):
 
 
 ROOT = Path(__file__).parent.parent.parent
+
+
+def forge_json(path, edit):
+    """Change one JSON file of a run."""
+    payload = json.loads(path.read_text("utf-8"))
+    path.write_bytes(artifact_bytes(edit(payload)))
+
+
+def publish_again(folder):
+    """Score whatever the evidence is now and write all that follows, as a run does."""
+    run = RunFolder(folder)
+    containment = json.loads(run.manifest.read_text("utf-8"))["containment"]
+    for name in ("eval_report", "eval_task_results", "report", "eval_record"):
+        run.file(name).unlink(missing_ok=True)
+    run.manifest.unlink()
+    with RunEvidence(folder) as evidence:
+        with task_table(run, wanted=True) as take_row:
+            scored = score_run(evidence, take_row)
+        publish_run(
+            run,
+            CollectedRun(evidence.plan.header, scored, evidence.files(), containment),
+            max_stop_share=evidence.config.max_stop_share,
+            started=datetime.now(UTC),
+            render_page=lambda _: "<!doctype html>\n",
+        )

@@ -49,6 +49,11 @@ def test_sealed_run_is_intact(bundle, extras):
     assert verification.findings.checked["score hashes compared"] == 6
 
 
+def test_bundle_in_the_run_that_it_seals_is_refused(run):
+    with pytest.raises(UsageError, match="never written to"):
+        seal_run(run, run / "run.bundle", WHOLE, None)
+
+
 def test_same_run_gives_the_same_bytes(run, bundle, tmp_path):
     for path in run.iterdir():
         os.utime(path, (1, 1))
