@@ -15,7 +15,7 @@ from harness.audit.exposed_rows import ExposedRows, PublishedRows, database
 from harness.benchmark.contamination import candidate_claim
 from harness.benchmark.model_identity import Comparison, compare
 from harness.benchmark.run_manifest import read_run_manifest
-from harness.benchmark.source import PUBLICATION_LINEAGE
+from harness.benchmark.stored_source import PUBLICATION_LINEAGE
 from harness.benchmark.table_check import TableChecker
 from harness.canonical import Json
 from harness.config import EvalConfig

@@ -21,50 +21,33 @@ from harness.benchmark.contamination import (
     REPORT_NAME,
     candidate_claim,
 )
-from harness.benchmark.exposure import SCOPES
-from harness.benchmark.model_identity import Comparison, IdentityClaim, compare
-from harness.benchmark.source import PUBLICATION_LINEAGE
+from harness.benchmark.model_identity import IdentityClaim
 from harness.benchmark.source import REPORT_NAME as SOURCE_REPORT_NAME
+from harness.benchmark.stored_source import (
+    PUBLICATION_LINEAGE,
+    ClaimedModel,
+    claimed_model,
+    rows_of,
+    source_identity,
+)
 from harness.canonical import Json, content_hash, hash_file
 from harness.config import EvalConfig
-from harness.errors import ArtifactError, EvidenceError, FairtrialError, Violation
+from harness.errors import ArtifactError, FairtrialError, Violation
 from harness.evidence.artifacts import read_json_artifact
 from harness.evidence.folder import ARTIFACT_FILES
 from harness.evidence.manifest import MANIFEST_FILE
 from harness.run.difference import differences
 
 _EMPTY: Final = list_identity([])
+_INPUTS: Final = (
+    "contamination_report",
+    "source_verification_report",
+    "resolved_eval_config",
+    "eval_report",
+)
+"""What an audit of a finished run reads, by its name in the manifest."""
 _UNSHAPED: Final = (AttributeError, LookupError, TypeError, ValueError)
 """How reading fails in a document that is strict JSON and no report."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    """One candidate as the inputs have it."""
-
-    alias: str
-    canonical_id: str
-    claim: IdentityClaim
-    compared: tuple[tuple[dict[str, Any], Comparison], ...]
-    """Each exposure with its comparison."""
-
-    def having(self, verdict: str) -> list[dict[str, Any]]:
-        return [each for each, c in self.compared if c.verdict == verdict]
-
-    def comparisons(self) -> list[dict[str, Json]]:
-        return [
-            {
-                "role": exposure["role"],
-                "scope": exposure["scope"],
-                "verdict": comparison.verdict,
-                "exposed_model": _claim(exposure).shown,
-                "reason": comparison.reason,
-                "decided_by": comparison.axis,
-                "settled_by": comparison.settled_by,
-                "task_ids": _rows_of(exposure),
-            }
-            for exposure, comparison in self.compared
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +95,25 @@ def _audited(folder: Path) -> AuditedReport:
     source: dict[str, Any] = read_json_artifact(folder / SOURCE_REPORT_NAME)
     if refused:
         claimed = [
-            _claimed(
+            claimed_model(
                 each["alias"],
                 each["canonical_model_identity"],
                 IdentityClaim.from_payload(each["identity"]),
-                source,
+                source["exposures"],
             )
             for each in stored["candidates"]
         ]
         ours = _refusal(stored, source, claimed)
-        problems = [*differences(name, ours, stored)]
+        problems = [*differences(name, ours, stored), *_unfounded(stored, claimed)]
         allowed = False
     else:
         config = EvalConfig.from_resolved(
             read_json_artifact(folder / ARTIFACT_FILES["resolved_eval_config"])
         )
         claimed = [
-            _claimed(c.alias, c.canonical_id, candidate_claim(c), source)
+            claimed_model(
+                c.alias, c.canonical_id, candidate_claim(c), source["exposures"]
+            )
             for c in config.candidates
         ]
         ours = _report(config, source, claimed, stored)
@@ -138,6 +123,10 @@ def _audited(folder: Path) -> AuditedReport:
             *_bindings(folder, stored),
         ]
         allowed = bool(stored["publication_allowed"])
+    identity = source_identity(source)
+    if identity is not None:
+        where = f"{SOURCE_REPORT_NAME}, verification_identity"
+        problems += differences(where, identity, source["verification_identity"])
     candidates: list[dict[str, Json]] = [
         {
             "alias": each.alias,
@@ -150,38 +139,10 @@ def _audited(folder: Path) -> AuditedReport:
     return AuditedReport(status, tuple(candidates), allowed, tuple(problems))
 
 
-def _claimed(
-    alias: str, canonical_id: str, claim: IdentityClaim, source: dict[str, Any]
-) -> _Claimed:
-    return _Claimed(
-        alias,
-        canonical_id,
-        claim,
-        tuple((each, compare(claim, _claim(each))) for each in source["exposures"]),
-    )
-
-
-def _claim(exposure: dict[str, Any]) -> IdentityClaim:
-    if SCOPES.get(exposure["role"]) != exposure["scope"]:
-        raise EvidenceError(
-            "eval_contamination_invalid",
-            "an exposure of no known role and scope",
-            where=SOURCE_REPORT_NAME,
-            expected=str(SCOPES),
-            actual=f"{exposure['role']}, {exposure['scope']}",
-            recovery="bring back the folder as the run wrote it",
-        )
-    return IdentityClaim.from_payload(exposure["claim"], SOURCE_REPORT_NAME)
-
-
-def _rows_of(exposure: dict[str, Any]) -> dict[str, Json]:
-    return {"count": exposure["task_count"], "hash": exposure["task_ids_hash"]}
-
-
 def _report(
     config: EvalConfig,
     source: dict[str, Any],
-    claimed: Sequence[_Claimed],
+    claimed: Sequence[ClaimedModel],
     stored: dict[str, Any],
 ) -> dict[str, Json]:
     policy, index = config.contamination, source["task_index"]
@@ -227,7 +188,7 @@ def _report(
 
 
 def _refusal(
-    stored: dict[str, Any], source: dict[str, Any], claimed: Sequence[_Claimed]
+    stored: dict[str, Any], source: dict[str, Any], claimed: Sequence[ClaimedModel]
 ) -> dict[str, Json]:
     index = source["task_index"]
     everything = {"count": index["task_count"], "hash": index["task_ids_hash"]}
@@ -244,15 +205,13 @@ def _refusal(
 
 
 def _candidate(
-    claimed: _Claimed, eligible: dict[str, Json], excluded: dict[str, Json]
+    claimed: ClaimedModel, eligible: dict[str, Json], excluded: dict[str, Json]
 ) -> dict[str, Json]:
     return {
         "alias": claimed.alias,
         "identity": claimed.claim.semantic_payload(),
         "canonical_model_identity": claimed.canonical_id,
-        "collisions": [
-            each for each in claimed.comparisons() if each["verdict"] != "different"
-        ],
+        "collisions": claimed.collisions(),
         "eligible_task_ids": eligible,
         "excluded_task_ids": excluded,
     }
@@ -269,7 +228,7 @@ def _lists(
     """
     if not read:
         return everything, _EMPTY
-    parts = {each["task_ids_hash"]: _rows_of(each) for each in read}
+    parts = {each["task_ids_hash"]: rows_of(each) for each in read}
     if everything["hash"] in parts:
         return _EMPTY, everything
     said = stated.get("eligible_task_ids", _EMPTY)
@@ -288,7 +247,7 @@ def _lists(
 
 
 def _reasons(
-    config: EvalConfig, source: dict[str, Any], claimed: Sequence[_Claimed]
+    config: EvalConfig, source: dict[str, Any], claimed: Sequence[ClaimedModel]
 ) -> dict[str, None]:
     reasons = list(config.non_publication_reasons)
     if source["lineage_policy"] != PUBLICATION_LINEAGE:
@@ -302,7 +261,7 @@ def _reasons(
 
 
 def _refused_after_all(
-    config: EvalConfig, claimed: Sequence[_Claimed]
+    config: EvalConfig, claimed: Sequence[ClaimedModel]
 ) -> Iterator[Violation]:
     policy = config.contamination
     fatal = []
@@ -323,17 +282,39 @@ def _refused_after_all(
                 )
 
 
+def _unfounded(
+    stored: dict[str, Any], claimed: Sequence[ClaimedModel]
+) -> Iterator[Violation]:
+    """Yield that a refusal states a reason that its own inputs do not give."""
+    code = stored["error"]["code"]
+    grounds = {
+        "eval_contamination_candidate_exposed": ("match",),
+        "eval_contamination_unresolved": ("unknown",),
+        "eval_contamination_empty_task_set": ("match",),
+    }
+    if not any(c.having(v) for c in claimed for v in grounds.get(code, ())):
+        yield Violation(
+            "eval_contamination_invalid",
+            f"{FAILURE_NAME}, error.code",
+            "no comparison gives the reason of the refusal",
+            f"one of {', '.join(grounds)}, and a candidate that it is about",
+            str(code),
+            "bring back the folder as the run wrote it",
+        )
+
+
 def _bindings(folder: Path, stored: dict[str, Any]) -> Iterator[Violation]:
     """Compare the report with what a finished run says of it."""
     manifest_file = folder / MANIFEST_FILE
     if not manifest_file.exists():
         return
     manifest = read_json_artifact(manifest_file)
-    yield from differences(
-        f"{MANIFEST_FILE}, artifacts.contamination_report.content_hash",
-        hash_file(folder / REPORT_NAME),
-        manifest["artifacts"]["contamination_report"]["content_hash"],
-    )
+    for name in _INPUTS:
+        yield from differences(
+            f"{MANIFEST_FILE}, artifacts.{name}.content_hash",
+            hash_file(folder / ARTIFACT_FILES[name]),
+            manifest["artifacts"][name]["content_hash"],
+        )
     report_file = folder / ARTIFACT_FILES["eval_report"]
     report = read_json_artifact(report_file)
     matched = [

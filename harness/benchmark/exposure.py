@@ -10,19 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
 from harness.benchmark.model_identity import IdentityClaim
 from harness.benchmark.rows import Row
+from harness.benchmark.stored_source import SCOPES, Role
 from harness.canonical import Json, canonical_json, content_hash
 from harness.errors import SourceError
-
-Role = Literal["profile", "paraphrase", "surface_judge"]
-SCOPES: Final[dict[Role, str]] = {
-    "profile": "profile_shaped_rows",
-    "paraphrase": "paraphrased_rows",
-    "surface_judge": "all_published_rows",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from harness.benchmark.source_guard import (
     file_stat,
     snapshot,
 )
+from harness.benchmark.stored_source import PUBLICATION_LINEAGE
 from harness.benchmark.table_check import TableChecker, TaskIndex
 from harness.benchmark.tables import read_rows
 from harness.canonical import Json, content_hash, hash_file
@@ -44,7 +45,6 @@ VERIFICATION_VERSION: Final = "1.0"
 REPORT_NAME: Final = "source_verification_report.json"
 FAILURE_NAME: Final = "source_verification_failure.json"
 CERTIFICATION: Final = "oracle_validation_report"
-PUBLICATION_LINEAGE: Final = "strict_separation"
 
 
 @dataclass(frozen=True)

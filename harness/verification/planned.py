@@ -13,6 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from harness.benchmark.model_identity import IdentityClaim
+from harness.benchmark.stored_source import (
+    PUBLICATION_LINEAGE,
+    claimed_model,
+    oracle_identity,
+    source_identity,
+)
 from harness.canonical import Json, content_hash
 from harness.errors import FairtrialError
 from harness.evidence.folder import ARTIFACT_FILES
@@ -25,22 +32,6 @@ GATE_FILE: Final = ARTIFACT_FILES["contamination_report"]
 PLAN: Final = "eval_plan.jsonl, record 1"
 _LISTS: Final = ("eligible_task_ids", "excluded_task_ids")
 _NO_PART_OF_PLAN: Final = ("status", "plan_identity", "checks")
-_NO_PART_OF_ORACLE: Final = (
-    "fingerprint_algorithm",
-    "interface_probed",
-    "verification_identity",
-)
-_VERIFIED: Final = (
-    "schema_version",
-    "eval_config_hash",
-    "source_manifest_hash",
-    "benchmark",
-    "raw_benchmark",
-    "exposures",
-    "modes",
-    "claim_scope",
-)
-"""Members of the source report that its identity hashes as they stand."""
 _KINDS: Final = {
     "categories": "category",
     "difficulties": "difficulty",
@@ -52,29 +43,20 @@ Document = Mapping[str, Json]
 def check_source(source: Document, header: PlanHeader, findings: Findings) -> None:
     """Derive the identities of oracle and source; a trace run's rests on its pack."""
     _equal(findings, f"{SOURCE_FILE}, status", "passed", source["status"])
-    oracle = source["oracle"]
-    own = None
-    if oracle is None:
+    own, identity = oracle_identity(source), source_identity(source)
+    where = f"{PLAN}, oracle_verification_identity"
+    _equal(findings, where, own, header.oracle_verification_identity)
+    if identity is None:
         findings.leave(
             "source_verification_identity",
             "it rests on the pack, which a trace run does not have; every statement "
             "of it was compared",
         )
-    else:
-        own = content_hash(_without(oracle, _NO_PART_OF_ORACLE))
-        where = f"{SOURCE_FILE}, oracle.verification_identity"
-        _equal(findings, where, own, oracle["verification_identity"])
-        verified = {
-            **{name: source[name] for name in _VERIFIED},
-            "task_ids_hash": source["task_index"]["task_ids_hash"],
-            "pack_content_hash": oracle["pack_content_hash"],
-            "oracle_verification_identity": own,
-        }
-        where = f"{SOURCE_FILE}, verification_identity"
-        identity = content_hash(verified)
-        _equal(findings, where, identity, source["verification_identity"])
-    where = f"{PLAN}, oracle_verification_identity"
-    _equal(findings, where, own, header.oracle_verification_identity)
+        return
+    where = f"{SOURCE_FILE}, oracle.verification_identity"
+    _equal(findings, where, own, source["oracle"]["verification_identity"])
+    where = f"{SOURCE_FILE}, verification_identity"
+    _equal(findings, where, identity, source["verification_identity"])
 
 
 def check_plan(
@@ -103,6 +85,7 @@ def check_plan(
     expected["publication_allowed"] = not expected["non_publication_reasons"]
     for name, value in expected.items():
         _equal(findings, f"{GATE_FILE}, {name}", value, report[name])
+    _check_claims(report, source, resolved, header, findings)
     _check_lists(report, source, findings)
     _check_header(report, header, findings)
 
@@ -110,7 +93,7 @@ def check_plan(
 def _reasons(report: Document, source: Document, resolved: Document) -> dict[str, None]:
     """Return why nothing may be published, in the order of a contamination report."""
     reasons = list(resolved["non_publication_reasons"])
-    if source["lineage_policy"] != "strict_separation":
+    if source["lineage_policy"] != PUBLICATION_LINEAGE:
         reasons.append("source.lineage_policy")
     for candidate in report["candidates"]:
         verdicts = {each["verdict"] for each in candidate["collisions"]}
@@ -118,6 +101,48 @@ def _reasons(report: Document, source: Document, resolved: Document) -> dict[str
             if verdict in verdicts:
                 reasons.append(f"contamination.{reason}[{candidate['alias']}]")
     return dict.fromkeys(reasons)
+
+
+def _check_claims(
+    report: Document,
+    source: Document,
+    resolved: Document,
+    header: PlanHeader,
+    findings: Findings,
+) -> None:
+    """Compare each candidate's model with whoever read rows of the benchmark."""
+    known = {each.alias: each.canonical_id for each in header.candidates}
+    expected: list[Json] = []
+    for section in resolved["semantic_payload"]["candidates"]:
+        alias = section["alias"]
+        label = known.get(alias)
+        claim = IdentityClaim(
+            provider=section["provider"],
+            served_model=section["model"],
+            weight_source=section["model_identity"]["source"],
+            weight_model=section["model_identity"]["model"],
+            revision=section["model_identity"]["revision"],
+            weights_digest=section["model_identity"]["weights_digest"],
+            label=label,
+        )
+        model = claimed_model(alias, str(label), claim, source["exposures"])
+        expected.append(
+            {
+                "alias": alias,
+                "canonical_model_identity": label,
+                "identity": claim.semantic_payload(),
+                "collisions": model.collisions(),
+            }
+        )
+    expected.sort(key=lambda each: str(each["alias"]))
+    stated = [
+        {
+            **{name: each[name] for name in expected[0] if name in each},
+            "collisions": [_hashed(one, "task_ids") for one in each["collisions"]],
+        }
+        for each in report["candidates"]
+    ]
+    _equal(findings, f"{GATE_FILE}, candidates", expected, stated)
 
 
 def _check_lists(report: Document, source: Document, findings: Findings) -> None:

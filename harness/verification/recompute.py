@@ -110,7 +110,8 @@ class Recomputation:
             self._candidate(planned)
             for planned in self._evidence.plan.header.candidates
         ]
-        stated = read_aggregates(self._files, self._findings)
+        aliases = [each.alias for each in self._evidence.plan.header.candidates]
+        stated = read_aggregates(self._files, aliases, self._findings)
         scored: list[ScoredCandidate] = []
         whole = True
         for outcome in outcomes:

@@ -22,10 +22,9 @@ from harness.evidence.disk import (
     publish_file,
     temporary_beside,
 )
-from harness.evidence.folder import ARTIFACT_FILES, RunFolder, require_outside
+from harness.evidence.folder import RunFolder, require_outside
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_scan import LogScan
-from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.plan_file import PLAN_FILE, PlanFile, task_key
 from harness.run.report import aggregate_hashes
 from harness.run.score import ScoredCandidate
@@ -39,6 +38,7 @@ from harness.verification.bundle import (
     folder_files,
     member_header,
 )
+from harness.verification.bundle_check import MEMBERS
 from harness.verification.evidence import LOGS
 from harness.verification.redaction import Redaction, withheld_line
 from harness.verification.stated import aggregate_lines
@@ -137,9 +137,7 @@ class _Sealing:
         self._verification = verification
         self._withheld: dict[str, int] = {}
         self.files = [
-            file
-            for file in (*ARTIFACT_FILES.values(), MANIFEST_FILE, AGGREGATES_FILE)
-            if file in self._windows or file == AGGREGATES_FILE
+            file for file in MEMBERS if file in self._windows or file == AGGREGATES_FILE
         ]
 
     def header(self) -> BundleHeader:

@@ -39,12 +39,18 @@ def aggregate_lines(aggregates: Iterable[Aggregate]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def read_aggregates(files: RunFiles, findings: Findings) -> dict[str, Aggregate]:
-    """Return the stated aggregates by alias; {} for a run folder."""
+def read_aggregates(
+    files: RunFiles, aliases: Sequence[str], findings: Findings
+) -> dict[str, Aggregate]:
+    """Return the stated aggregates by alias; {} for a run folder.
+
+    There is one for each of `aliases`, in the order of the plan.
+    """
     window = files.windows.get(AGGREGATES_FILE)
     if window is None:
         return {}
     stated: dict[str, Aggregate] = {}
+    found: list[str] = []
     with window.open() as stream:
         for number, line in enumerate(stream, 1):
             where = f"{AGGREGATES_FILE}, line {number}"
@@ -56,6 +62,8 @@ def read_aggregates(files: RunFiles, findings: Findings) -> dict[str, Aggregate]
             if not _is_text(line, aggregate_lines([aggregate])):
                 findings.differs(where, "it is not the one text of it", "it", "another")
             stated[aggregate.candidate_alias] = aggregate
+            found.append(aggregate.candidate_alias)
+    findings.equal("lists of aggregates", AGGREGATES_FILE, list(aliases), found)
     return stated
 
 

@@ -24,6 +24,7 @@ from harness.verification.artifact_check import (
     read_json,
 )
 from harness.verification.bundle import RunFiles, folder_files, open_bundle
+from harness.verification.bundle_check import check_contents, check_rows
 from harness.verification.evidence import PartialEvidence, SurveyedEvidence
 from harness.verification.findings import Findings
 from harness.verification.planned import (
@@ -123,6 +124,9 @@ def verify_files(
 ) -> Verification:
     """Verify the files of one run."""
     with SurveyedEvidence(files, findings) as surveyed:
+        if files.header is not None:
+            check_contents(files.header, findings)
+            check_rows(files.header, surveyed.logs, findings)
         check = ManifestCheck(files, surveyed.logs, findings)
         check.run()
         documents = {
