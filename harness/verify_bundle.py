@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from harness.causes import exit_status as status_of
-from harness.errors import FairtrialError
+from harness.errors import ArtifactError, FairtrialError
+from harness.evidence.artifacts import read_json_artifact
+from harness.predict.folder import refuse_predict_run
 from harness.run.seclusion import secluded
+from harness.run.settings import RESOLVED_FILE, require_executable
 from harness.verification.answer import as_json, as_text, exit_status, violations_text
 from harness.verification.verify import verify
 
@@ -28,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="JSON on stdout")
     arguments = parser.parse_args(argv)
     try:
+        _refuse_other_kinds(arguments.file)
         with secluded():
             verification = verify(arguments.file)
     except FairtrialError as error:
@@ -39,6 +44,16 @@ def main(argv: list[str] | None = None) -> int:
     if found:
         sys.stderr.write(found + "\n")
     return exit_status(verification)
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    """Raise FairtrialError for a folder of another kind, which `fairtrial` verifies."""
+    refuse_predict_run(path, "python -m harness.verify_bundle")
+    resolved = path / RESOLVED_FILE
+    if resolved.is_file():
+        with suppress(ArtifactError):  # What cannot be read is a finding.
+            document = read_json_artifact(resolved)
+            require_executable(document)
 
 
 if __name__ == "__main__":

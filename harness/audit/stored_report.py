@@ -89,6 +89,7 @@ def _audited(folder: Path) -> AuditedReport:
             "there is no contamination report in this folder",
             where=folder.name,
             expected=f"{REPORT_NAME} or {FAILURE_NAME}",
+            actual="neither",
             recovery="name a run's output folder",
         )
     stored = read_slim(folder / name)

@@ -105,22 +105,25 @@ def _json(audited: AuditedRuns, totals: dict[str, int]) -> Iterator[str]:
 def _expanded(words: list[str]) -> list[Path]:
     """Return the paths in order, each once; a glob gives its matches sorted.
 
-    A rescoring has the contamination report of its run, so a glob passes it over.
+    A rescoring has the contamination report of its run, so a glob passes it over, and
+    files beside the folders as well.
     """
     from harness.run.rescored_folder import is_rescored
 
-    paths: dict[Path, None] = {}
+    paths: dict[Path, Path] = {}
     for word in words:
         path = Path(word)
         if path.exists() or not glob.has_magic(word):
-            paths[path] = None
+            paths.setdefault(path.resolve(), path)
             continue
-        matches = sorted(glob.glob(word))  # noqa: PTH207
-        runs = [path for path in map(Path, matches) if not is_rescored(path)]
+        found = [Path(match) for match in sorted(glob.glob(word))]  # noqa: PTH207
+        folders = [match for match in found if match.is_dir()]
+        runs = [match for match in folders or found if not is_rescored(match)]
         if not runs:
             raise _usage("nothing matches", word)
-        paths.update(dict.fromkeys(runs))
-    return list(paths)
+        for match in runs:
+            paths.setdefault(match.resolve(), match)
+    return list(paths.values())
 
 
 def _folders(paths: list[Path]) -> list[Path]:

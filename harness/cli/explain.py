@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.run.explain import explain_episode
     from harness.run.seclusion import secluded
 
-    refuse_predict_run(arguments.run, "explain")
+    refuse_predict_run(arguments.run, "fairtrial explain")
     with secluded():
         payload = explain_episode(
             arguments.run,

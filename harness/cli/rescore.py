@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.run.score import readable
     from harness.run.seclusion import secluded
 
-    refuse_predict_run(arguments.run, "rescore")
+    refuse_predict_run(arguments.run, "fairtrial rescore")
     with secluded():
         rescored = rescore_run(
             arguments.run,

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.verification.redaction import Redaction
     from harness.verification.seal import seal_run
 
-    refuse_predict_run(arguments.run, "seal")
+    refuse_predict_run(arguments.run, "fairtrial seal")
     refuse_turns_run(arguments.run)
     redaction = Redaction.of(arguments.redact)
     extras = all_extras()

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     from harness.run.seclusion import secluded
     from harness.run.sensitivity import sensitivity_of
 
-    refuse_predict_run(arguments.run, "sensitivity")
+    refuse_predict_run(arguments.run, "fairtrial sensitivity")
     with secluded():
         payload = sensitivity_of(arguments.run)
     if arguments.json:

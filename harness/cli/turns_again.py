@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.causes import EXIT_ANSWER_IS_NO, EXIT_DONE
+from harness.errors import Violation
 
 
 def again(verb: str, run: Path, *, as_json: bool) -> int:
@@ -17,8 +19,13 @@ def again(verb: str, run: Path, *, as_json: bool) -> int:
     """
     from harness.run.finished import require_finished
     from harness.run.teacher_forced.evaluate import replay_turns
+    from harness.run.teacher_forced.publish import lost_files
 
-    result = replay_turns(require_finished(run))
+    folder = require_finished(run)
+    lost = lost_files(folder)
+    if lost:
+        return _told_lost(lost, as_json=as_json)
+    result = replay_turns(folder)
     turns, scores = result.report["asked"]["turns"], result.report["scores"]
     if as_json:
         payload = {
@@ -39,3 +46,15 @@ def again(verb: str, run: Path, *, as_json: bool) -> int:
     for difference in result.differences:
         print(difference.as_text(), file=sys.stderr)
     return EXIT_ANSWER_IS_NO if result.differences else EXIT_DONE
+
+
+def _told_lost(lost: Sequence[Violation], *, as_json: bool) -> int:
+    if as_json:
+        found = [each.as_report() for each in lost]
+        payload = {"equal": False, "turns": None, "scores": None, "differences": found}
+        print(json.dumps(payload, indent=2, sort_keys=True))
+    else:
+        print("result: NOT EQUAL")
+    for difference in lost:
+        print(difference.as_text(), file=sys.stderr)
+    return EXIT_ANSWER_IS_NO

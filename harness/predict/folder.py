@@ -253,7 +253,7 @@ def refuse_predict_run(folder: Path, command: str) -> None:
     if is_predict_run(folder):
         raise ArtifactError(
             "eval_artifact_invalid",
-            f"`fairtrial {command}` does not serve predict runs",
+            f"`{command}` does not serve predict runs",
             where=str(folder),
             expected="a run of kind executable",
             actual="a run of kind predict",

@@ -84,7 +84,7 @@ def _not_planned(where: str, expected: str) -> UsageError:
         "the run has no such episode",
         where=where,
         expected=expected,
-        recovery="`eval_task_results.parquet` lists every episode of the run",
+        recovery="`eval_plan.jsonl` lists every task and candidate in its first line",
     )
 
 

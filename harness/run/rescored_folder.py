@@ -28,7 +28,7 @@ from harness.evidence.manifest import MANIFEST_FILE
 from harness.evidence.task_table import read_stretches
 from harness.regular_file import read_regular_file
 from harness.run.difference import differences
-from harness.run.finished import no_run, open_finished
+from harness.run.finished import no_run, open_finished, require_finished
 from harness.run.policies import CHANGES, NamedPolicy, named_policy
 from harness.run.recorded import Evidence, RunEvidence
 from harness.run.replay import Replayed
@@ -115,6 +115,8 @@ def open_evidence(folder: Path) -> Iterator[Evidence]:
         state = RunFolder(folder).state()
         if state in (FolderState.ABSENT, FolderState.EMPTY):
             raise no_run(folder, state)
+        if not RunFolder(folder).file("eval_plan").exists():
+            require_finished(folder)
         with RunEvidence(folder) as evidence:
             yield evidence
         return

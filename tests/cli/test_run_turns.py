@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from harness.cli.main import main
+from harness.verify_bundle import main as verify_alone
 from tests.run.teacher_forced.conversations import ASKED, Teacher, TurnBench
 from tests.servers import json_reply
 
@@ -205,6 +206,32 @@ def test_folder_that_states_something_else_ends_with_1(finished, capsys, command
     places = {each["where"] for each in json.loads(out)["differences"]}
     assert "scores.json" in places
     assert "eval_artifact_invalid" in err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scores.json",
+        "events.jsonl",
+        "eval_report.json",
+        "eval_record.json",
+        "candidate_io_cache.jsonl",
+        "resolved_eval_config.json",
+    ],
+)
+def test_lost_file_is_named_and_ends_with_1(finished, capsys, name):
+    (finished.output / name).unlink()
+
+    assert main(["verify", str(finished.output), "--json"]) == 1
+
+    (lost,) = json.loads(capsys.readouterr().out)["differences"]
+    assert (lost["where"], lost["actual"]) == (name, '"no such file"')
+
+
+def test_verification_by_the_standard_library_refuses_the_kind(finished, capsys):
+    assert verify_alone([str(finished.output)]) == 3
+
+    assert "runs of kind mlperf-agentic" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,14 @@ from harness.evidence.artifacts import (
     write_once,
 )
 from harness.evidence.folder import ARTIFACT_FILES, RunFolder
+from harness.evidence.manifest import MANIFEST_FILE
 from harness.predictions.mlperf_dataset import is_parquet
 from harness.regular_file import open_regular_file
 from harness.run.settings import require_executable
 from harness.run.teacher_forced.history import RowUse, read_taught
 from harness.run.teacher_forced.requests import RequestPlan
 
+EVAL_SCOPE: Final = "teacher_forced"
 CONFIG_FILE: Final = ARTIFACT_FILES["resolved_eval_config"]
 DATASET_FILES: Final = ("dataset.jsonl", "dataset.parquet")
 _READ_SIZE: Final = 1 << 20
@@ -79,6 +81,10 @@ def freeze(folder: RunFolder, config: TeacherForcedConfig) -> FrozenInputs:
 def is_turns_run(folder: Path) -> bool:
     """Tell whether a folder holds a run of this kind; raises ArtifactError."""
     resolved = _resolved(folder)
+    if resolved is None:
+        manifest = folder / MANIFEST_FILE
+        stated = read_json_artifact(manifest) if manifest.is_file() else None
+        return isinstance(stated, dict) and stated.get("eval_scope") == EVAL_SCOPE
     meaning = resolved.get("semantic_payload") if isinstance(resolved, dict) else None
     return isinstance(meaning, dict) and meaning.get("kind") == KIND
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from harness.canonical import Json, hash_file
 from harness.config.teacher_forced import TeacherForcedConfig
-from harness.errors import Violation
+from harness.errors import ArtifactError, Violation
 from harness.evaluations.record import RECORD_FILE
 from harness.evidence.artifacts import artifact_bytes, read_json_artifact, write_once
 from harness.evidence.candidate_log import (
@@ -48,7 +48,7 @@ from harness.predictions.mlperf_agentic import (
 )
 from harness.run.difference import differences
 from harness.run.teacher_forced.event_log import event_lines, index_map_pieces
-from harness.run.teacher_forced.frozen import CONFIG_FILE, FrozenInputs
+from harness.run.teacher_forced.frozen import CONFIG_FILE, EVAL_SCOPE, FrozenInputs
 from harness.run.teacher_forced.record import turns_record
 from harness.run.teacher_forced.recorded import RecordedTurns
 from harness.run.teacher_forced.requests import RequestPlan
@@ -58,7 +58,6 @@ from harness.scoring.mlperf_agentic.diagnostics import NOTHING_SCORABLE
 
 REPORT_FILE: Final = "eval_report.json"
 REPORT_VERSION: Final = "1.0"
-EVAL_SCOPE: Final = "teacher_forced"
 RESULT_FILES: Final = (
     EVENTS,
     INDEX_MAP,
@@ -177,8 +176,23 @@ class ResultAgain:
     differences: tuple[Violation, ...]
 
 
+def lost_files(folder: RunFolder) -> tuple[Violation, ...]:
+    """Return what a finished folder does not hold, without which it is not read."""
+    return tuple(
+        violation
+        for name in (CONFIG_FILE, CANDIDATE_LOG.file_name, *RESULT_FILES)
+        if not (folder.path / name).is_file()
+        for violation in differences(
+            name, "the file that the run wrote", "no such file"
+        )
+    )
+
+
 def compare(folder: RunFolder, inputs: FrozenInputs, plan: RequestPlan) -> ResultAgain:
     """Make the result again beside what is stored; nothing is written."""
+    lost = lost_files(folder)
+    if lost:
+        raise ArtifactError.from_violations(lost)
     manifest = read_json_artifact(folder.manifest)
     found: list[Violation] = []
 
@@ -198,6 +212,8 @@ def compare(folder: RunFolder, inputs: FrozenInputs, plan: RequestPlan) -> Resul
     again["manifest_hash"] = manifest_hash(stated)
     for name, value in again.items():
         found.extend(differences(f"{MANIFEST_FILE}.{name}", value, stated.get(name)))
+    members = sorted({*again, *_FACTS})
+    found.extend(differences(f"{MANIFEST_FILE}, members", members, sorted(stated)))
     return ResultAgain(report, tuple(found))
 
 
@@ -234,6 +250,10 @@ def _committed(
         "publication_allowed": report["publication_allowed"],
         "non_publication_reasons": report["non_publication_reasons"],
     }
+
+
+_FACTS: Final = ("runtime", "torn_tails", "timing")
+"""Members of a manifest that follow from nothing else in the folder."""
 
 
 def _manifest(
