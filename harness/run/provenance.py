@@ -27,6 +27,7 @@ from harness.evidence.episode import (
     Outcome,
     ToolCall,
 )
+from harness.run.episode_end import contradiction, course, possible_ends
 from harness.scoring.reading import ScorableTask
 
 _SHOWN: Final = 300
@@ -73,6 +74,8 @@ class EpisodeProof:
         self._check_requests()
         self._check_releases()
         self._check_dependencies()
+        self._check_executions()
+        self._check_end()
 
     def _check_answer(self, turn: ObservedTurn, outcome: Outcome) -> None:
         response = outcome.response
@@ -208,6 +211,42 @@ class EpisodeProof:
                 f"{self._episode_place()}, dependencies",
                 canonical_json(found),
                 canonical_json(stated),
+            )
+
+    def _check_executions(self) -> None:
+        for execution in self._executions:
+            found = contradiction(execution)
+            if found:
+                raise self._refusal(
+                    f"{self._episode_place()}, execution {execution.execution_index}",
+                    "what one call can come to",
+                    found,
+                    problem="an execution contradicts itself",
+                )
+
+    def _check_end(self) -> None:
+        """Hold the status to what brings it about, and the events to the course."""
+        episode = self._episode
+        scripted = len(self._script.turns)
+        ends = possible_ends(episode, self._outcomes, scripted)
+        found = (episode.status, episode.reason_code, episode.cause_detail)
+        known = [(end.status, end.reason_code, end.cause_detail) for end in ends]
+        if found not in known:
+            raise self._refusal(
+                f"{self._episode_place()}, status",
+                " or ".join(f"{end.status} ({end.reason_code})" for end in ends),
+                f"{episode.status} ({episode.reason_code})",
+                problem="an episode did not end as its own parts say",
+            )
+        expected = list(course(episode, self._outcomes, self._script))
+        events = [(e.kind, e.turn_index, e.reason_code) for e in episode.events]
+        numbers = [event.event_index for event in episode.events]
+        if events != expected or numbers != list(range(len(events))):
+            raise self._refusal(
+                f"{self._episode_place()}, events",
+                canonical_json(expected),
+                canonical_json(events),
+                problem="the events are not those of the episode's course",
             )
 
     def _remember(self, turn: ObservedTurn, results: dict[int, list[Any]]) -> None:
