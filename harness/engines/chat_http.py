@@ -55,8 +55,9 @@ from harness.engines.protocol import (
 )
 from harness.engines.stream_timing import time_first_texts
 from harness.errors import first_own
-from harness.evidence.candidate_log import CandidateLog, is_completion
+from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.episode import Attempt, Outcome
+from harness.evidence.traffic_order import is_completion
 
 _TOO_LONG: Final = "context_length"
 _START_BOUNDARY: Final = (

@@ -28,6 +28,12 @@ from harness.evidence.log import AppendLog
 from harness.evidence.log_line import Entry, LogFormat
 from harness.evidence.log_reader import LogReader, TornTail
 from harness.evidence.sent_request import SentRequest, check_body, request_payload
+from harness.evidence.traffic_order import (
+    attempt_of,
+    check_order,
+    is_completion,
+    outcome_of,
+)
 
 CANDIDATE_LOG: Final = LogFormat(
     file_name="candidate_io_cache.jsonl",
@@ -38,12 +44,10 @@ CANDIDATE_LOG: Final = LogFormat(
     conflict_code="eval_candidate_cache_conflict",
 )
 _REQUEST, _ATTEMPT, _COMPLETION, _FAILURE = range(4)
-_ATTEMPTED: Final = 1 << _ATTEMPT
-_COMPLETED: Final = 1 << _COMPLETION
 _LATENCY: Final = re.compile(
     rb'\{"attempt":\{"attempt_index":[0-9]+,"detail_code":(?:null|"[^"\\]*"),'
     rb'"diagnostic":(?:null|"(?:[^"\\]|\\.)*"),"http_status":(?:null|[0-9]+),'
-    rb'"latency_s":([0-9]+\.[0-9]+),"'
+    rb'"latency_s":([0-9]{1,9}\.[0-9]+),"'
 )
 """How an attempt begins: up to its latency and before the body that came."""
 Visit = Callable[[LogReader, Entry], None]
@@ -59,17 +63,6 @@ class InterruptedRequest:
     turn_index: int
     attempts: int
     """Exchanges that ended and were recorded; one more may have been under way."""
-
-
-def is_completion(outcome: Outcome) -> bool:
-    """Tell whether something was generated and received.
-
-    A filter's refusal counts when it withheld an output, not when it refused the
-    prompt (wire contract B: completions are never asked for twice).
-    """
-    if outcome.wire_class == "content_filter":
-        return outcome.detail_code != "content_filter_prompt"
-    return outcome.wire_class in ("ok", "candidate_malformed", "truncated")
 
 
 class CandidateRecords:
@@ -92,9 +85,9 @@ class CandidateRecords:
         newest: Entry | None = None
         for entry in self.log.entries_of(request_hash, "completion", "failure"):
             if entry.record_type == "completion":
-                return _outcome(entry, replayed=True)
+                return outcome_of(entry, replayed=True)
             newest = newest or entry
-        return None if newest is None else _outcome(newest, replayed=True)
+        return None if newest is None else outcome_of(newest, replayed=True)
 
     def attempts_made(self, request_hash: str) -> int:
         """Count the recorded exchanges of a request."""
@@ -103,8 +96,7 @@ class CandidateRecords:
     def attempts_of(self, request_hash: str) -> tuple[Attempt, ...]:
         """Return the recorded exchanges of a request in the order of recording."""
         found = [
-            Attempt.from_payload(entry.member("attempt"))
-            for entry in self.log.entries_of(request_hash, "attempt")
+            attempt_of(entry) for entry in self.log.entries_of(request_hash, "attempt")
         ]
         return tuple(reversed(found))
 
@@ -228,7 +220,7 @@ class CandidateLog(CandidateRecords):
             return
         if outcome.request_hash not in self._asked:
             for known in self.log.entries_of(outcome.request_hash, "completion"):
-                if replace(_outcome(known), replayed=outcome.replayed) != outcome:
+                if replace(outcome_of(known), replayed=outcome.replayed) != outcome:
                     raise known.refusal(
                         "the request has another completion", conflict=True
                     )
@@ -314,37 +306,11 @@ class NotedLatencies:
         return None
 
 
-def _outcome(entry: Entry, *, replayed: bool = False) -> Outcome:
-    payload = entry.member("outcome")
-    if replayed and isinstance(payload, dict) and payload.get("replayed") is False:
-        payload["replayed"] = True
-    return Outcome.from_payload(payload)
-
-
 def _latency_s(entry: Entry) -> float:
     begin = _LATENCY.match(entry.payload_bytes)
     if begin is not None:
         return float(begin[1])
-    return Attempt.from_payload(entry.member("attempt")).latency_s
-
-
-def check_order(log: LogReader, entry: Entry) -> None:
-    """Refuse a record that could not have been written where it stands."""
-    earlier = log.index.types_of(entry.key)
-    if entry.record_type == "request":
-        if earlier and any(log.entries_of(entry.key, "request")):
-            raise entry.refusal("the request was recorded before", conflict=True)
-        return
-    if not earlier:
-        raise entry.refusal("its request was not recorded before it")
-    if earlier & _COMPLETED and any(log.entries_of(entry.key, "completion")):
-        raise entry.refusal("it follows a completion of its request", conflict=True)
-    if (
-        entry.record_type == "attempt"
-        and earlier & _ATTEMPTED
-        and any(log.entries_of(entry.key, "attempt", number=entry.number))
-    ):
-        raise entry.refusal("the attempt was recorded before", conflict=True)
+    return attempt_of(entry).latency_s
 
 
 def check_bodies(log: LogReader, entry: Entry) -> None:

@@ -8,9 +8,12 @@ and what a worker printed are diagnostics and stand outside every identity.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, Literal
 
+from harness.evidence.record_code import FieldRule
 from harness.evidence.records import Record, RepeatedRecord
 
 EPISODE_VERSION = "1.0"
@@ -85,6 +88,31 @@ DependencyStatus = Literal[
     "result_type_mismatch",
     "consumer_schema_invalid",
 ]
+MAX_DURATION_S: Final = 1e9
+"""Longest time of a record, in seconds; its milliseconds fit every table."""
+_MOMENT: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3,6})?Z"
+)
+
+
+def is_moment(text: str) -> bool:
+    """Tell whether a text is a moment in UTC as records write it."""
+    if _MOMENT.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_duration(seconds: float) -> bool:
+    """Tell whether a number is a time that something can take, in seconds."""
+    return 0.0 <= seconds <= MAX_DURATION_S
+
+
+Moment = Annotated[str, FieldRule("a moment in UTC", is_moment)]
+Seconds = Annotated[float, FieldRule("seconds from 0 to 1e9", is_duration)]
 EventKind = Literal[
     "seed",
     "oracle_reset",
@@ -154,14 +182,14 @@ class Attempt(Record):
     """One HTTP exchange, kept as the bytes came."""
 
     attempt_index: int
-    observed_at: str
+    observed_at: Moment
     status: CallStatus
     wire_class: WireClass
     detail_code: str | None
     """The fine reason of wire contract A4."""
     retryable: bool
     http_status: int | None
-    latency_s: float
+    latency_s: Seconds
     raw_response: str | None
     """The body where it holds what a candidate generated; None for other errors."""
     raw_response_encoding: Literal["utf-8", "base64"] | None

@@ -69,12 +69,12 @@ class KeyIndex:
                 yield newest
             newest = self._previous[newest]
 
-    def types_of(self, key: str) -> int:
-        """Return the types of the records of a chain: one bit for each, by number."""
-        types = 0
+    def types_of(self, key: str) -> list[int]:
+        """Return the types of the records of a chain, the newest first."""
+        types = []
         newest = self._newest[self._chain(key)]
         while newest:
-            types |= 1 << (self._tags[newest - 1] & _TYPE_MASK)
+            types.append(self._tags[newest - 1] & _TYPE_MASK)
             newest = self._previous[newest - 1]
         return types
 

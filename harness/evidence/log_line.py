@@ -98,6 +98,11 @@ class Entry(NamedTuple):
     """The 32 bytes of `record_hash`."""
     payload_bytes: bytes
 
+    @property
+    def is_withheld(self) -> bool:
+        """Tell whether only the place, kind, key and hash of the row are left."""
+        return False
+
     def payload(self) -> Json:
         """Decode the payload strictly; raise EvidenceError."""
         try:

@@ -19,6 +19,17 @@ from harness.canonical import Json, canonical_json, quoted
 Fill = Callable[..., None]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldRule:
+    """What a field's value has to be beside its type: the metadata of `Annotated`.
+
+    Holds where a record is read back; whoever makes one knows what to put in.
+    """
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+
 class UnfitError(Exception):
     """A payload that is not one of the class; the walk says why."""
 
@@ -81,6 +92,7 @@ class _CodeWriter:
         self._outside = cls.OUTSIDE_IDENTITY
         hints = typing.get_type_hints(cls)
         self._hints = {field.name: hints[field.name] for field in _fields(cls)}
+        self._rules = rules_of(cls)
         self._names: dict[str, Any] = {
             "Unfit": UnfitError,
             "cls": cls,
@@ -122,6 +134,9 @@ class _CodeWriter:
             check = self._check(hint, f"_{name}_")
             values.append(f"_{name}_" if check else self._read(hint, f"_{name}_"))
             checks += [check] if check else []
+            rule = self._rules.get(name)
+            if rule is not None:
+                checks.append(f"{self._named(rule.holds)}(_{name}_)")
         return [
             f"if payload.__class__ is not dict or len(payload) != {len(self._hints)}:",
             " raise Unfit",
@@ -307,3 +322,14 @@ def annotations_of(cls: Any) -> Iterator[tuple[str, Any]]:
     hints = typing.get_type_hints(cls)
     for field in _fields(cls):
         yield field.name, hints[field.name]
+
+
+def rules_of(cls: Any) -> dict[str, FieldRule]:
+    """Return the rules of those fields of a record class that have one."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {
+        field.name: rule
+        for field in _fields(cls)
+        for rule in getattr(hints[field.name], "__metadata__", ())
+        if isinstance(rule, FieldRule)
+    }

@@ -23,12 +23,14 @@ from harness.canonical import Json, hash_bytes
 from harness.errors import EvidenceError
 from harness.evidence.record_code import (
     KEPT_TEXT,
+    FieldRule,
     UnfitError,
     annotations_of,
     code_of,
     filling,
     is_list,
     optional_inner,
+    rules_of,
 )
 
 _Decoder = Callable[[Any], Any]
@@ -147,7 +149,11 @@ def _refusal(where: str, expected: str, actual: object) -> EvidenceError:
 
 @functools.cache
 def _decoders(cls: Any) -> dict[str, _Decoder]:
-    return {name: _decoder(hint) for name, hint in annotations_of(cls)}
+    rules = rules_of(cls)
+    return {
+        name: _ruled(_decoder(hint), rules.get(name))
+        for name, hint in annotations_of(cls)
+    }
 
 
 def _decoder(hint: Any) -> _Decoder:
@@ -168,6 +174,20 @@ def _decoder(hint: Any) -> _Decoder:
     if isinstance(hint, type) and issubclass(hint, Record):
         return functools.partial(_read, hint)
     return _exactly(hint)
+
+
+def _ruled(decode: _Decoder, rule: FieldRule | None) -> _Decoder:
+    if rule is None:
+        return decode
+    expected, holds = rule.expected, rule.holds
+
+    def ruled(value: Any) -> Any:
+        found = decode(value)
+        if not holds(found):
+            raise _MisfitError(expected, found)
+        return found
+
+    return ruled
 
 
 def _anything(value: Any) -> Any:

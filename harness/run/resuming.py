@@ -8,9 +8,10 @@ from harness.candidates.candidate import Candidate
 from harness.candidates.recovery import recovered_outcome
 from harness.candidates.request import PreparedRequest
 from harness.causes import CAUSES, is_non_candidate_stop
-from harness.evidence.candidate_log import CandidateLog, is_completion
+from harness.evidence.candidate_log import CandidateLog
 from harness.evidence.episode import Episode, Outcome
 from harness.evidence.episode_log import EpisodeLog
+from harness.evidence.traffic_order import is_completion
 
 
 @dataclass(frozen=True, slots=True)

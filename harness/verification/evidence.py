@@ -16,7 +16,7 @@ from typing import Final, Self
 from harness.candidates.request import Endpoint
 from harness.canonical import Json
 from harness.errors import FairtrialError
-from harness.evidence import candidate_log, episode_log, plan_file
+from harness.evidence import episode_log, plan_file, traffic_order
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.episode_log import EPISODE_LOG, EpisodeRecords
 from harness.evidence.log_line import Entry, LogFormat
@@ -29,7 +29,7 @@ from harness.verification.bundle import RunFiles
 from harness.verification.derived import DerivedRecords
 from harness.verification.findings import Findings
 from harness.verification.record_check import check_request
-from harness.verification.redaction import WithheldEntry, WithheldError
+from harness.verification.redaction import WithheldError
 from harness.verification.survey import SurveyedLog, Visit, survey_log
 
 LOGS: Final[dict[str, LogFormat]] = {
@@ -141,8 +141,8 @@ def _visit(name: str, findings: Findings) -> Visit:
 
 
 def _visit_traffic(findings: Findings, log: LogReader, entry: Entry) -> None:
-    candidate_log.check_order(log, entry)
-    if entry.record_type == "request" and not isinstance(entry, WithheldEntry):
+    traffic_order.check_order(log, entry)
+    if entry.record_type == "request" and not entry.is_withheld:
         findings.count("requests hashed from their bodies")
         with findings.refusals():
             check_request(entry)

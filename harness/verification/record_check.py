@@ -20,10 +20,11 @@ from harness.candidates.recovery import recovered_outcome
 from harness.canonical import hash_bytes
 from harness.conversation.task import TaskSpec
 from harness.errors import EvidenceError
-from harness.evidence.candidate_log import CANDIDATE_LOG, is_completion
+from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.episode import Attempt, Episode, Outcome
 from harness.evidence.log_line import Entry
 from harness.evidence.sent_request import AFTER_BODY, check_body
+from harness.evidence.traffic_order import is_completion
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 

@@ -46,6 +46,11 @@ class WithheldEntry(Entry):
 
     __slots__ = ()
 
+    @property
+    def is_withheld(self) -> bool:
+        """Return True."""
+        return True
+
     def payload(self) -> Json:
         """Raise WithheldError."""
         raise WithheldError(

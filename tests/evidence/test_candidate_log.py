@@ -17,8 +17,8 @@ from harness.evidence.candidate_log import (
     InterruptedRequest,
     NotedLatencies,
     check_order,
-    is_completion,
 )
+from harness.evidence.traffic_order import is_completion
 from tests.evidence.samples import attempt, completion, failure, request, response
 
 ASKED = request()
@@ -134,10 +134,11 @@ def test_noted_latencies_are_those_of_the_log_and_count_as_read(log, path):
     other = request(1)
     log.request(ASKED)
     log.request(other)
-    for number, latency_s in enumerate([0.5, 2.0]):
-        log.attempt(HASH, replace(attempt(number), latency_s=latency_s))
-        log.attempt(other.request_hash, replace(attempt(number), latency_s=0.125))
-    log.outcome(completion(HASH))
+    for number, status in enumerate(["timeout", "completed"]):
+        exchange = attempt(number, status=status)
+        log.attempt(HASH, replace(exchange, latency_s=[0.5, 2.0][number]))
+        log.attempt(other.request_hash, replace(exchange, latency_s=0.125))
+    log.outcome(completion(HASH).but(attempt_count=2))
     with noting(path) as read:
         assert read.latencies_of(HASH) == (0.5, 2.0)
         assert read.latencies_of(other.request_hash) == (0.125, 0.125)
@@ -298,9 +299,9 @@ FAILURE = ("failure", {"outcome": failure(HASH).semantic_payload()}, None)
         (COMPLETION,),
         (REQUEST, REQUEST),
         (REQUEST, ATTEMPT, ATTEMPT),
-        (REQUEST, COMPLETION, COMPLETION),
-        (REQUEST, COMPLETION, FAILURE),
-        (REQUEST, COMPLETION, ATTEMPT),
+        (REQUEST, ATTEMPT, COMPLETION, COMPLETION),
+        (REQUEST, ATTEMPT, COMPLETION, FAILURE),
+        (REQUEST, ATTEMPT, COMPLETION, ATTEMPT),
     ],
     ids=lambda lines: "-".join(line[0] for line in lines),
 )

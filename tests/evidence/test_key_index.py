@@ -35,12 +35,12 @@ def test_what_was_asked_before_a_record_changes_nothing(steps):
         assert list(index.chain(key(asked))) == expected[asked]
 
 
-def test_the_types_of_a_chain_are_bits():
+def test_the_types_of_a_chain_come_newest_first():
     index = KeyIndex()
     for subject, kind in [(1, 0), (2, 3), (1, 2), (1, 2)]:
         index.add(key(subject), kind, 0)
 
-    assert [index.types_of(key(n)) for n in (1, 2, 3)] == [0b101, 0b1000, 0]
+    assert [index.types_of(key(n)) for n in (1, 2, 3)] == [[2, 2, 0], [3], []]
 
 
 def test_an_unknown_key_has_no_chain():

@@ -16,10 +16,19 @@ from harness.canonical import canonical_bytes, canonical_json, content_hash
 from harness.conversation import script, task
 from harness.errors import EvidenceError
 from harness.evidence import episode, record_code, records
-from harness.evidence.episode import CandidateResponse, DependencyOutcome, Episode
+from harness.evidence.episode import (
+    MAX_DURATION_S,
+    Attempt,
+    CandidateResponse,
+    DependencyOutcome,
+    Episode,
+    Moment,
+    Seconds,
+)
 from harness.evidence.records import Record
 from harness.scoring import records as scores
 from harness.scoring.metric import Metric
+from tests.evidence.samples import attempt
 from tests.test_canonical import KEYS
 
 RECORD_CLASSES = tuple(
@@ -45,6 +54,8 @@ LEAVES = {
     int: st.integers(-3, 5),
     float: st.floats(0, 9, allow_nan=False),
     str: st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
+    Seconds: st.floats(0, MAX_DURATION_S),
+    Moment: st.datetimes().map(lambda m: m.isoformat(timespec="milliseconds") + "Z"),
 }
 
 
@@ -61,17 +72,19 @@ def values_of(hint):
             st.none() if part is types.NoneType else values_of(part)
             for part in arguments
         )
+    if hint in LEAVES:
+        return LEAVES[hint]
     if origin is tuple:
         return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
     if origin is dict:
         return st.dictionaries(KEYS, values_of(arguments[1]), max_size=2)
-    return LEAVES[hint] if hint in LEAVES else records_of(hint)
+    return records_of(hint)
 
 
 @functools.cache
 def records_of(cls):
     """Build a strategy for whole records of one class."""
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     return st.builds(
         cls, **{f.name: values_of(hints[f.name]) for f in dataclasses.fields(cls)}
     )
@@ -352,3 +365,30 @@ def test_refusal_names_the_place_inside_a_list():
 
     with pytest.raises(EvidenceError, match=r"where: \$\.tool_calls\[0\]"):
         CandidateResponse.from_payload(payload)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("observed_at", "x"),
+        ("observed_at", ""),
+        ("observed_at", "2026-13-01T00:00:00Z"),
+        ("observed_at", "2026-01-01T00:00:00"),
+        ("observed_at", "2026-01-01T24:30:00Z"),
+        ("latency_s", -0.25),
+        ("latency_s", 1e300),
+        ("latency_s", MAX_DURATION_S * 2),
+    ],
+)
+def test_value_that_breaks_the_rule_of_its_field_is_refused_with_its_place(name, value):
+    payload = attempt().semantic_payload() | {name: value}
+
+    with pytest.raises(EvidenceError, match=rf"where: here\.{name}"):
+        Attempt.from_payload(payload, "here")
+
+
+@pytest.mark.parametrize("moment", ["2026-01-01T00:00:00Z", "2024-02-29T23:59:59.999Z"])
+def test_moment_is_read_back(moment):
+    payload = attempt().semantic_payload() | {"observed_at": moment}
+
+    assert Attempt.from_payload(payload).observed_at == moment

@@ -19,8 +19,8 @@ from harness.candidates.request import PreparedRequest
 from harness.causes import CAUSES, Cause
 from harness.config.teacher_forced import TeacherForcedConfig
 from harness.errors import FairtrialError, StopLimitError
-from harness.evidence.candidate_log import is_completion
 from harness.evidence.episode import Outcome
+from harness.evidence.traffic_order import is_completion
 from harness.run.resuming import ResumingCandidate
 from harness.run.teacher_forced.answers import answer_score
 from harness.run.teacher_forced.history import AskedTurn

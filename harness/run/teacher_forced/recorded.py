@@ -19,9 +19,9 @@ from harness.errors import EvidenceError
 from harness.evidence.candidate_log import (
     CANDIDATE_LOG,
     CandidateRecords,
-    is_completion,
 )
 from harness.evidence.episode import Attempt, Outcome
+from harness.evidence.traffic_order import is_completion
 from harness.run.teacher_forced.collect import failure_cause
 from harness.run.teacher_forced.history import AskedTurn
 from harness.run.teacher_forced.requests import Pass, RequestPlan
