@@ -90,11 +90,16 @@ class EpisodeRecords:
 
     def lookup(self, key: str) -> Episode | None:
         """Return the episode of the highest completed attempt, marked as replayed."""
-        newest: Entry | None = None
-        for entry in self.log.entries_of(key, "completion"):
-            if newest is None or (entry.number or 0) > (newest.number or 0):
-                newest = entry
-        return None if newest is None else _episode(newest).but(replayed=True)
+        newest = next(self.log.entries_of(key, "completion"), None)
+        return None if newest is None else episode_of(newest).but(replayed=True)
+
+    def completed(self, key: str) -> tuple[Episode, ...]:
+        """Return the episode of every completed attempt, marked as replayed, in order.
+
+        The last one counts.
+        """
+        entries = [*self.log.entries_of(key, "completion")]
+        return tuple([episode_of(entry).but(replayed=True) for entry in entries[::-1]])
 
     def newest(self) -> Iterator[Episode]:
         """Yield the episode of the highest completed attempt of every key."""
@@ -107,7 +112,7 @@ class EpisodeRecords:
                     entry = self.log.entry(record)
                     if entry.key not in seen:
                         seen.add(entry.key)
-                        yield _episode(entry)
+                        yield episode_of(entry)
 
     def attempts(self, key: str) -> int:
         """Return the number of the newest attempt that began; 0 for none."""
@@ -213,22 +218,52 @@ def stream_episodes(path: Path) -> Iterator[tuple[str, Episode]]:
     """
     for entry in stream_entries(path, EPISODE_LOG):
         if entry.record_type == "completion":
-            yield entry.key, _episode(entry)
+            yield entry.key, episode_of(entry)
 
 
-def _episode(entry: Entry) -> Episode:
-    return Episode.from_payload(entry.member("episode"))
+def episode_of(entry: Entry) -> Episode:
+    """Decode a whole episode; raise EvidenceError that names the record."""
+    place = f"{EPISODE_LOG.file_name}, record {entry.sequence}"
+    episode = Episode.from_payload(entry.member("episode"), place)
+    if episode.attempt != entry.number:
+        raise entry.refusal(
+            f"it is numbered {entry.number} and says attempt {episode.attempt}"
+        )
+    return episode
 
 
 def check_order(log: LogReader, entry: Entry) -> None:
-    """Refuse a record that could not have been written where it stands."""
-    if any(log.entries_of(entry.key, entry.record_type, number=entry.number)):
-        raise entry.refusal("the attempt has such a record already", conflict=True)
-    if entry.record_type == "completion" and not any(
-        entry.number == log.index.number(record)
-        for record in log.index.chain(entry.key)
+    """Refuse a record that could not have been written where it stands.
+
+    An attempt begins with the next number of its key, and only the newest one ends.
+    """
+    begins = entry.record_type == "request"
+    index = log.index
+    record = next(index.chain(entry.key), None)
+    if begins:
+        if record is None and entry.number == 1:
+            return
+    elif (
+        record is not None
+        and index.record_type(record) == _REQUEST
+        and index.number(record) == entry.number
     ):
-        raise entry.refusal("its attempt did not begin before it")
+        return
+    newest = next(log.entries_of(entry.key), None)
+    begun = 0 if newest is None else newest.number or 0
+    if begins:
+        if entry.number == begun + 1:
+            return
+    elif (
+        newest is not None and newest.record_type == "request" and entry.number == begun
+    ):
+        return
+    same = log.entries_of(entry.key, entry.record_type, number=entry.number)
+    if entry.number is not None and any(same):
+        raise entry.refusal("the attempt has such a record already", conflict=True)
+    if begins:
+        raise entry.refusal(f"attempt {begun + 1} of its episode begins here")
+    raise entry.refusal("its attempt did not begin right before it")
 
 
 def _out_of_turn(key: str, expected: str, actual: str) -> EvidenceError:

@@ -29,6 +29,7 @@ from harness.evidence.episode_log import EpisodeLog
 from harness.oracle.contracts import PackHost, SessionContext
 from harness.run.keys import episode_key
 from harness.run.resuming import ResumingCandidate
+from harness.run.superseded import was_killed
 from harness.scoring.reading import ScorableTask
 
 MOST_LOST: Final = 4
@@ -162,13 +163,9 @@ class Collector:
         lost while it may have changed something.
         """
         oracle = self.config.source_oracle
-        execution = episode.execution
-        if oracle is None or oracle.kind != "python" or execution is None:
+        if oracle is None or oracle.kind != "python":
             return False
-        if episode.status == "unknown_commit_state":
-            return False
-        ended = execution.worker.get("ended")
-        return isinstance(ended, dict) and ended.get("killed") is True
+        return episode.status != "unknown_commit_state" and was_killed(episode)
 
     def _oracle(
         self, task: ScorableTask, part: ExecutablePart, deadline: float

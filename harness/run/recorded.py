@@ -37,6 +37,7 @@ from harness.json_schema import ToolCatalog
 from harness.run.keys import episode_key
 from harness.run.provenance import EpisodeProof
 from harness.run.settings import RunSettings
+from harness.run.superseded import check_superseded
 from harness.scoring.reading import ScorableTask
 from harness.scoring.withheld import DecoyPool
 
@@ -174,8 +175,8 @@ class Evidence:
         return self.candidate_log.latencies_of(request_hash)
 
     def _whole_episode(self, log: EpisodeRecords, request: EpisodeRequest) -> Episode:
-        episode = log.lookup(episode_key(self.config, request))
-        if episode is None:
+        completed = log.completed(episode_key(self.config, request))
+        if not completed:
             raise EvidenceError(
                 "eval_tool_trace_cache_invalid",
                 "the run never recorded this episode",
@@ -184,7 +185,9 @@ class Evidence:
                 expected="one completed episode for each planned one",
                 recovery="finish the run with `fairtrial run CONFIG --resume`",
             )
-        return episode
+        if len(completed) > 1:
+            check_superseded(completed, self.candidate_log)
+        return completed[-1]
 
     def logs(self) -> dict[str, LogReader]:
         """Return the evidence files that scoring reads, by their manifest names."""

@@ -101,6 +101,8 @@ class Recomputation:
         self._documents = documents
         self._findings = findings
         self._table = table
+        self.whole = True
+        """Whether every planned episode was scored."""
         self.without_engine = 0
         """Episodes that need a pattern engine that is not installed."""
 
@@ -113,18 +115,18 @@ class Recomputation:
         aliases = [each.alias for each in self._evidence.plan.header.candidates]
         stated = read_aggregates(self._files, aliases, self._findings)
         scored: list[ScoredCandidate] = []
-        whole = True
         for outcome in outcomes:
             alias = outcome.planned.alias
             found = self._aggregate(outcome, stated.get(alias))
-            whole = whole and not (outcome.withheld or outcome.failed)
+            if outcome.withheld or outcome.failed:
+                self.whole = False
             if found is not None:
                 scored.append(found)
         if len(scored) == len(outcomes):
-            self._compare_statements(tuple(scored), whole=whole)
+            self._compare_statements(tuple(scored), whole=self.whole)
         elif outcomes:
             self._findings.leave(REPORT_FILE, "a candidate's aggregate is not known")
-        self._compare_table(whole=whole)
+        self._compare_table(whole=self.whole)
         if self._evidence.candidate_log.withheld_attempts:
             self._findings.leave(
                 "answers against their raw responses",

@@ -13,23 +13,28 @@ import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import datetime
 from operator import attrgetter
 from typing import Final
 
 from harness.candidates.recovery import recovered_outcome
+from harness.candidates.wire import Classification, classify
 from harness.canonical import hash_bytes
 from harness.conversation.task import TaskSpec
 from harness.errors import EvidenceError
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.episode import Attempt, Episode, Outcome
+from harness.evidence.episode_log import episode_of
 from harness.evidence.log_line import Entry
 from harness.evidence.sent_request import AFTER_BODY, check_body
-from harness.evidence.traffic_order import is_completion
+from harness.evidence.traffic_order import attempt_of, is_completion, outcome_of
 from harness.strict_json import StrictJsonError, decode_document
 from harness.verification.findings import Findings
 
 _ASKING: Final = Outcome.OUTSIDE_IDENTITY
 DECODED_AGAIN: Final = "answers decoded again from raw responses"
+_CUT: Final = ("timeout", "transport_error")
+"""How a response ends whose body may be cut, which only the attempt knows."""
 _SHARED: Final = ("request_id", "task_id", "trial", "turn_index")
 _USUAL: Final = re.compile(
     (
@@ -76,7 +81,19 @@ def check_request(entry: Entry) -> None:
 
 
 def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
-    """Hash the raw response of an attempt again."""
+    """Hash the raw response of an attempt again, and judge one without an answer."""
+    found = Classification(attempt.wire_class, attempt.detail_code)
+    stated = (attempt.status, attempt.retryable)
+    if attempt.status != "cancelled" and stated != (
+        found.attempt_status,
+        found.retryable,
+    ):
+        findings.differs(
+            where,
+            "status and class of an attempt are of two ends",
+            f"{found.attempt_status}, retryable {found.retryable}",
+            f"{attempt.status}, retryable {attempt.retryable}",
+        )
     if attempt.raw_response is None:
         return
     findings.count("raw responses hashed")
@@ -98,6 +115,26 @@ def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
             "raw_response_hash is not the hash of the raw response",
             actual,
             str(attempt.raw_response_hash),
+        )
+    elif not is_completion(attempt) and attempt.detail_code not in _CUT:
+        _check_class(attempt, body, where, findings)
+
+
+def _check_class(attempt: Attempt, body: bytes, where: str, findings: Findings) -> None:
+    """Judge again a whole body in which there was no answer."""
+    found = classify(
+        attempt.http_status or 0,
+        attempt.response_headers,
+        body,
+        now=datetime.fromisoformat(attempt.observed_at),
+    )
+    again = (found.wire_class, found.detail_code)
+    if again != (attempt.wire_class, attempt.detail_code):
+        findings.differs(
+            where,
+            "the raw response reads as something else than was recorded",
+            f"{again[0]} {again[1] or ''}".strip(),
+            f"{attempt.wire_class} {attempt.detail_code or ''}".strip(),
         )
 
 
@@ -167,9 +204,8 @@ def read_unused(entry: Entry, findings: Findings) -> None:
     if entry.record_type == "task":
         TaskSpec.from_payload(entry.member("task"), where)
     elif entry.log is not CANDIDATE_LOG:
-        Episode.from_payload(entry.member("episode"), where)
+        episode_of(entry)
     elif entry.record_type == "attempt":
-        attempt = Attempt.from_payload(entry.member("attempt"), where)
-        check_attempt(attempt, where, findings)
+        check_attempt(attempt_of(entry), where, findings)
     else:
-        Outcome.from_payload(entry.member("outcome"), where)
+        outcome_of(entry)

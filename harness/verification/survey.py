@@ -125,6 +125,14 @@ class SurveyedLog(LogReader):
         self.index.add(_NO_KEY, _DAMAGED, 0)
         self._end += len(line)
 
+    def was_used(self, record: int) -> bool:
+        """Tell whether a record was read back."""
+        return bool(self._used[record])
+
+    def is_damaged(self, record: int) -> bool:
+        """Tell whether a line is no record that can be read."""
+        return self.index.record_type(record) == _DAMAGED
+
     def unused(self, record_types: Collection[str]) -> list[int]:
         """Return the sound records of these types that nobody has read back."""
         names = self.format.record_types

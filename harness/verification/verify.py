@@ -38,6 +38,7 @@ from harness.verification.recompute import Recomputation, TableRows
 from harness.verification.record_check import READ_BY_SCORING, read_unused
 from harness.verification.redaction import WithheldError
 from harness.verification.survey import SurveyedLog
+from harness.verification.unplanned import UnplannedRecords
 
 TABLE_FILE = ARTIFACT_FILES["eval_task_results"]
 PAGE_FILE = ARTIFACT_FILES["report"]
@@ -146,6 +147,9 @@ def verify_files(
                 _require_records(evidence)
                 scored = recomputation.run()
             without_engine = recomputation.without_engine
+            unplanned = UnplannedRecords(evidence, whole=recomputation.whole)
+            for name, log in surveyed.logs.items():
+                unplanned.check(name, log, findings)
         for log in surveyed.logs.values():
             _read_rest(log, findings)
         _extra_config_check(resolved, extras, findings)
