@@ -72,6 +72,32 @@ def _recorded(log: CandidateRecords, request_hash: str, request_id: str) -> Outc
     return outcome
 
 
+def _require_of(episode: Episode, request: EpisodeRequest) -> None:
+    """Refuse an episode that says to be another one than its key."""
+    planned = (
+        request.endpoint.alias,
+        request.endpoint.canonical_id,
+        request.task.spec.task_id,
+        request.trial,
+    )
+    stated = (
+        episode.candidate_alias,
+        episode.canonical_model_identity,
+        episode.task_id,
+        episode.trial,
+    )
+    if stated != planned:
+        raise EvidenceError(
+            "eval_tool_trace_cache_invalid",
+            "an episode stands under the key of another one",
+            where=f"tool_trace_cache.jsonl, task {request.task.spec.task_id}, "
+            f"trial {request.trial}, candidate {request.endpoint.alias}",
+            expected=str(planned),
+            actual=str(stated)[:300],
+            recovery="bring back an intact copy of the run folder",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedEpisode:
     """One episode with the outcome of each of its requests."""
@@ -185,6 +211,8 @@ class Evidence:
                 expected="one completed episode for each planned one",
                 recovery="finish the run with `fairtrial run CONFIG --resume`",
             )
+        for episode in completed:
+            _require_of(episode, request)
         if len(completed) > 1:
             check_superseded(completed, self.candidate_log)
         return completed[-1]

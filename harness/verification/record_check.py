@@ -96,6 +96,8 @@ def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
         )
     if attempt.raw_response is None:
         return
+    if attempt.raw_response_encoding is None:
+        findings.differs(where, "a raw response has no encoding", "its name", "null")
     findings.count("raw responses hashed")
     try:
         body = (

@@ -44,36 +44,36 @@ class UnplannedRecords:
         code = _CODES.get(name)
         if code is None:
             return
-        for record in _first_of_unused(log):
-            with findings.refusals():
+        unused = dict.fromkeys(_first_of_unused(log), True)
+        if name == "tool_trace_cache":
+            unused = dict.fromkeys(log.unused(("request",)), False) | unused
+        for record, is_unused in unused.items():
+            where = f"{log.format.file_name}, record {record + 1}"
+            with findings.refusals(), readable(where):
                 entry = log.entry(record)
                 if entry.is_withheld:
                     continue
-                where = f"{log.format.file_name}, record {record + 1}"
-                with readable(where):
-                    episode = _episode_of(entry)
-                    if self._has(episode, entry):
-                        continue
+                named = _episode_of(entry)
+                if self._has(named, entry, is_unused=is_unused):
+                    continue
                 problem = "no planned episode asked it"
-                if name == "tool_trace_cache":
-                    problem = "no planned episode has this key"
-                planned = "work of a planned episode"
-                found = Violation(code, where, problem, planned, str(episode), RECOVERY)
+                expected = "work of a planned episode"
+                found = Violation(code, where, problem, expected, str(named), RECOVERY)
                 findings.add([found])
 
-    def _has(self, episode: dict[str, Json], entry: Entry) -> bool:
+    def _has(self, named: dict[str, Json], entry: Entry, *, is_unused: bool) -> bool:
         """Tell whether the plan has an episode that such a record may be of."""
-        task_id, trial = episode["task_id"], episode["trial"]
+        task_id, trial = named["task_id"], named["trial"]
         planned: bool = (
-            task_id in self._tasks.get(episode["candidate_alias"], ())
+            task_id in self._tasks.get(named["candidate_alias"], ())
             and type(trial) is int
             and 0 <= trial < self._trials
         )
         if entry.log is CANDIDATE_LOG:
             turns = self._evidence.plan.task(task_id).script.turns if planned else ()
-            return episode["turn_index"] in range(len(turns))
+            return named["turn_index"] in range(len(turns))
         # Every planned episode has its end, so another key is of none.
-        return planned and not self._whole
+        return planned and not (is_unused and self._whole)
 
 
 def _first_of_unused(log: SurveyedLog) -> Iterator[int]:
