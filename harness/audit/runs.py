@@ -23,6 +23,7 @@ from harness.evidence.folder import ARTIFACT_FILES
 
 MOST_PROBLEMS: Final = 20
 """Problems that are kept of one run; all are counted."""
+_MOST_COUNTED: Final = 1 << 53
 _PREMATURE: Final = ("values", "appeared", "decoys", "decoys_appeared")
 _COLUMNS: Final = """{
     run: 'VARCHAR', eval_run_id: 'VARCHAR', status: 'VARCHAR', follows: 'BOOLEAN',
@@ -92,10 +93,7 @@ def audit_run(folder: Path) -> dict[str, Json]:
     """Return what one run folder comes to, as a JSON payload."""
     found = audit_report(folder)
     report = _eval_report(folder)
-    early = {
-        each["alias"]: each.get("premature_knowledge")
-        for each in report.get("candidates", ())
-    }
+    early = dict(_premature(report))
     return {
         "run": str(folder),
         "eval_run_id": report.get("eval_run_id"),
@@ -117,6 +115,26 @@ def audit_run(folder: Path) -> dict[str, Json]:
             for each in found.candidates
         ],
     }
+
+
+def _premature(report: dict[str, Any]) -> Iterator[tuple[str, Json]]:
+    """Yield what each candidate knew too early, where a report counts it."""
+    candidates = report.get("candidates")
+    for each in candidates if isinstance(candidates, list) else ():
+        found = each.get("premature_knowledge") if isinstance(each, dict) else None
+        if not isinstance(found, dict) or not isinstance(each.get("alias"), str):
+            continue
+        parts = found.get("by_template")
+        if isinstance(parts, list) and all(map(_counts, (found, *parts))):
+            yield each["alias"], found
+
+
+def _counts(found: Json) -> bool:
+    """Tell whether something has all the counts, each of which a table can hold."""
+    return isinstance(found, dict) and all(
+        type(found.get(name)) is int and 0 <= found[name] < _MOST_COUNTED
+        for name in _PREMATURE
+    )
 
 
 def _eval_report(folder: Path) -> dict[str, Any]:

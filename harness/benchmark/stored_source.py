@@ -40,6 +40,7 @@ _VERIFIED: Final = (
     "claim_scope",
 )
 """Members of the report that the source's identity hashes as they stand."""
+_MOST_TASKS: Final = 1 << 53
 _SOURCE: Final = "source_verification_report.json"
 
 
@@ -135,5 +136,11 @@ def claim_of(exposure: dict[str, Any]) -> IdentityClaim:
 
 
 def rows_of(exposure: dict[str, Any]) -> dict[str, Json]:
-    """Return how many rows were read, and the hash of their ids."""
-    return {"count": exposure["task_count"], "hash": exposure["task_ids_hash"]}
+    """Return how many rows were read, and the hash of their ids.
+
+    Raises ValueError for what is no number of tasks.
+    """
+    count = exposure["task_count"]
+    if type(count) is not int or not 0 <= count < _MOST_TASKS:
+        raise ValueError(f"no number of tasks: {count!r}"[:80])
+    return {"count": count, "hash": exposure["task_ids_hash"]}

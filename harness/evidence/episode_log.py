@@ -223,7 +223,7 @@ def stream_episodes(path: Path) -> Iterator[tuple[str, Episode]]:
 
 def episode_of(entry: Entry) -> Episode:
     """Decode a whole episode; raise EvidenceError that names the record."""
-    place = f"{EPISODE_LOG.file_name}, record {entry.sequence}"
+    place = f"{EPISODE_LOG.file_name}, record {entry.sequence}, episode"
     episode = Episode.from_payload(entry.member("episode"), place)
     if episode.attempt != entry.number:
         raise entry.refusal(

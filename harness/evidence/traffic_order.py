@@ -34,7 +34,7 @@ def is_completion(ended: Outcome | Attempt) -> bool:
 
 def attempt_of(entry: Entry) -> Attempt:
     """Decode an attempt; raise EvidenceError that names the record."""
-    attempt = Attempt.from_payload(entry.member("attempt"), _place(entry))
+    attempt = Attempt.from_payload(entry.member("attempt"), _place(entry, "attempt"))
     if attempt.attempt_index != entry.number:
         raise entry.refusal(
             f"it is numbered {entry.number} and says {attempt.attempt_index}"
@@ -50,7 +50,7 @@ def outcome_of(entry: Entry, *, replayed: bool = False) -> Outcome:
     payload = entry.member("outcome")
     if replayed and isinstance(payload, dict) and payload.get("replayed") is False:
         payload["replayed"] = True
-    outcome = Outcome.from_payload(payload, _place(entry))
+    outcome = Outcome.from_payload(payload, _place(entry, "outcome"))
     completed = entry.record_type == "completion"
     if is_completion(outcome) != completed or outcome.request_hash != entry.key:
         raise entry.refusal(f"it is no {entry.record_type} of its request")
@@ -168,5 +168,5 @@ def _ends(ended: Outcome | Attempt) -> tuple[str, str | None, str | None]:
     return ended.status, ended.wire_class, ended.detail_code
 
 
-def _place(entry: Entry) -> str:
-    return f"{entry.log.file_name}, record {entry.sequence}"
+def _place(entry: Entry, member: str) -> str:
+    return f"{entry.log.file_name}, record {entry.sequence}, {member}"

@@ -141,8 +141,8 @@ def _knowledge(listed: Sequence[Mapping[str, Any]]) -> list[str]:
         [
             run["run"],
             candidate["alias"],
-            count["template_id"],
-            count["kind"],
+            count.get("template_id"),
+            count.get("kind"),
             *_early([count]),
         ]
         for run in listed

@@ -312,6 +312,44 @@ def test_broken_report_is_a_problem_of_its_run(stored, text):
     assert not found["follows"]
 
 
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        None,
+        [None],
+        [{"alias": [], "premature_knowledge": {"by_template": []}}],
+        [{"alias": "alpha", "premature_knowledge": {"by_template": [None]}}],
+        [
+            {
+                "alias": "alpha",
+                "premature_knowledge": {
+                    "by_template": [],
+                    **dict.fromkeys(
+                        ("values", "appeared", "decoys", "decoys_appeared"), 10**30
+                    ),
+                },
+            }
+        ],
+    ],
+)
+def test_counts_that_no_run_writes_are_left_out(stored, candidates, capsys):
+    report = {"candidates": candidates, "eval_run_id": "run"}
+    (stored / "eval_report.json").write_text(json.dumps(report), "utf-8")
+
+    assert main(["audit", str(stored)]) == 0
+    assert "n/a" in capsys.readouterr().out
+
+
+def test_number_of_rows_that_is_none_is_a_problem_of_its_run(stored):
+    def count(report):
+        for exposure in report["exposures"]:
+            exposure["task_count"] = 10**30
+
+    edited(stored, count, "source_verification_report.json")
+
+    assert audit_run(stored)["status"] == "unreadable"
+
+
 def test_folder_without_a_report_is_a_problem_of_its_run(tmp_path):
     assert audit_run(tmp_path)["status"] == "unreadable"
 

@@ -118,8 +118,23 @@ def test_keys_that_share_a_prefix_keep_their_own_episodes(log):
         [("request", 1), ("request", 1)],
         [("request", 1), ("completion", 1), ("completion", 1)],
         [("request", 1), ("completion", 2)],
+        [("request", 2)],
+        [("request", 1), ("request", 3)],
+        [("request", 1), ("request", 2), ("completion", 1)],
+        [("request", None)],
+        [("request", 1), ("completion", None)],
     ],
-    ids=["no beginning", "two beginnings", "two ends", "another's end"],
+    ids=[
+        "no beginning",
+        "two beginnings",
+        "two ends",
+        "another's end",
+        "a second without a first",
+        "a gap",
+        "a late end",
+        "no number",
+        "an end without a number",
+    ],
 )
 def test_an_order_that_no_run_produces_is_refused(path, lines):
     with AppendLog.open(path, EPISODE_LOG, writable=True) as raw:
@@ -139,6 +154,25 @@ def test_a_stored_episode_of_another_shape_is_refused(path):
         pytest.raises(EvidenceError, match="trial"),
     ):
         log.lookup(KEY)
+
+
+def test_an_episode_of_another_number_than_its_record_is_refused(path):
+    with AppendLog.open(path, EPISODE_LOG, writable=True) as raw:
+        raw.append("request", KEY, {"request": {}}, 1)
+        raw.append("completion", KEY, {"episode": episode(2).semantic_payload()}, 1)
+    with (
+        EpisodeLog.open(path, writable=False) as log,
+        pytest.raises(EvidenceError, match="says attempt 2"),
+    ):
+        log.lookup(KEY)
+
+
+def test_all_completed_attempts_come_back_in_order(log):
+    play(log, 1, status="oracle_timeout")
+    log.begin(KEY, 2, PAYLOAD)
+    play(log, 3)
+
+    assert [each.attempt for each in log.completed(KEY)] == [1, 3]
 
 
 def test_episodes_stream_in_one_pass(log, path):

@@ -2,11 +2,13 @@
 
 import pytest
 
-from harness.canonical import canonical_bytes, content_hash
+from harness.canonical import canonical_bytes, content_hash, hash_bytes
 from harness.errors import EvidenceError
 from harness.evidence.candidate_log import CANDIDATE_LOG
 from harness.evidence.log_line import decode_line, encode_line
-from harness.verification.record_check import check_request
+from harness.verification.findings import Findings
+from harness.verification.record_check import check_attempt, check_request
+from tests.evidence.samples import attempt
 
 BODY = {"messages": [{"role": "user", "content": 'a ",\\"body_hash\\":" of its own'}]}
 
@@ -101,3 +103,70 @@ def test_a_head_that_names_another_body_is_refused():
 def test_a_request_under_another_key_is_refused():
     with pytest.raises(EvidenceError, match="does not follow from the head"):
         check_request(recorded(request(), content_hash("another")))
+
+
+ENVELOPE = {
+    "wire_class": "transport_retryable",
+    "detail_code": "envelope_malformed",
+    "status": "provider_unavailable",
+    "retryable": True,
+}
+CUT = ENVELOPE | {"detail_code": "transport_error", "status": "transport_error"}
+STOPPED = {"status": "cancelled", "wire_class": "transport_retryable"}
+
+
+def exchanged(body, **fields):
+    """Return an attempt that kept a body."""
+    kept = {"raw_response": body, "raw_response_encoding": "utf-8", "http_status": 200}
+    hashed = {"raw_response_hash": hash_bytes(body.encode())}
+    return attempt().but(**kept, **hashed, **fields)
+
+
+def problems(checked):
+    findings = Findings()
+    check_attempt(checked, "here", findings)
+    return [violation.problem for violation in findings.violations]
+
+
+WHOLE = (
+    '{"choices":[{"finish_reason":"stop","message":'
+    '{"role":"assistant","content":"Hi"}}]}'
+)
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        attempt(),
+        attempt(status="timeout"),
+        attempt(status="timeout").but(**STOPPED, detail_code=None),
+        exchanged('{"choices":[]}', **ENVELOPE),
+        exchanged(WHOLE[:20], **CUT),
+        exchanged(WHOLE, **CUT),
+    ],
+    ids=["answered", "timeout", "stopped", "no choice", "cut", "cut behind its end"],
+)
+def test_an_attempt_that_agrees_with_itself_is_sound(checked):
+    assert problems(checked) == []
+
+
+def test_an_answer_that_is_called_an_outage_is_named():
+    assert problems(exchanged(WHOLE, **ENVELOPE)) == [
+        "the raw response reads as something else than was recorded"
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"status": "timeout"}, {"retryable": True}, {"wire_class": "auth_fatal"}],
+)
+def test_an_attempt_of_two_ends_is_named(fields):
+    assert "status and class of an attempt are of two ends" in problems(
+        attempt().but(**fields)
+    )
+
+
+def test_a_body_without_an_encoding_is_named():
+    assert problems(attempt().but(raw_response_encoding=None)) == [
+        "a raw response has no encoding"
+    ]
