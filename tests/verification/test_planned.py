@@ -38,7 +38,8 @@ def test_candidate_that_is_asked_less_than_it_was_allowed_is_named(run):
     forge_header(run, candidates=[less, *others])
     publish_again(run)
 
-    assert wheres(verify(run)) == [f"{PLAN}, record 1, task_ids of {first['alias']}"]
+    # What it was asked beyond that is named too, as work of no plan.
+    assert f"{PLAN}, record 1, task_ids of {first['alias']}" in wheres(verify(run))
 
 
 def test_task_that_left_the_plan_is_missed(run):
