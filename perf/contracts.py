@@ -15,6 +15,7 @@ runs of different length, so that what does not grow is left out.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import tempfile
@@ -209,6 +210,7 @@ def bytes_per_row(contract: Contract, rows: int) -> float:
             folder = Path(place)
             contract.write(folder, length)
             contract.score(folder, folder / "first")
+            gc.collect()
             tracemalloc.start()
             contract.score(folder, folder / "out")
             peaks.append(tracemalloc.get_traced_memory()[1])
