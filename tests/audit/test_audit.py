@@ -9,6 +9,7 @@ from harness.audit.decision import audit_config
 from harness.audit.runs import audit_run, audit_runs
 from harness.audit.slim_report import read_slim
 from harness.benchmark.contamination import (
+    FAILURE_NAME,
     REPORT_NAME,
     authorize,
     write_plan_failure,
@@ -283,6 +284,30 @@ def test_report_with_another_input_does_not_follow(stored):
     assert {p["where"] for p in found["problems"]} >= {
         "contamination_report.json.plan_identity"
     }
+
+
+@pytest.mark.parametrize("code", ["whatever", "eval_contamination_unresolved"])
+def test_refusal_for_a_reason_that_nothing_gives_does_not_follow(
+    publication, tmp_path, code
+):
+    folder = gate(publication, tmp_path / "run", candidate("writer", **PIN))
+    assert audit_run(folder)["follows"]
+
+    found = edited(
+        folder, lambda report: report["error"].update(code=code), FAILURE_NAME
+    )
+
+    assert [p["where"] for p in found["problems"]] == [f"{FAILURE_NAME}, error.code"]
+
+
+def test_glob_passes_files_over_and_counts_a_run_once(stored, tmp_path, capsys):
+    (tmp_path / "notes.txt").touch()
+    shutil.copytree(stored, tmp_path / "run-2")
+    words = [str(tmp_path / "*n*"), str(tmp_path / "run-2" / ".." / "run-2")]
+
+    main(["audit", *words, "--json"])
+
+    assert json.loads(capsys.readouterr().out)["totals"]["runs"] == 2
 
 
 def test_run_that_its_inputs_refuse_is_named(publication, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.audit.runs import audit_run
 from harness.conversation.task import TaskSpec
 from harness.evidence.plan_file import PLAN_FILE
 from harness.verification.planned import GATE_FILE, SOURCE_FILE
@@ -106,6 +107,40 @@ def test_source_report_is_held_to_its_identity(run, member, where):
     make_consistent(run)
 
     assert f"{SOURCE_FILE}, {where}" in wheres(verify(run))
+
+
+def test_who_read_the_benchmark_is_compared_again(run):
+    reader = {}
+
+    def claim(report):
+        reader.update(report["candidates"][0]["identity"])
+        return report
+
+    def expose(report):
+        exposure = {
+            "role": "surface_judge",
+            "scope": "all_published_rows",
+            "claim": reader,
+            "task_count": report["task_index"]["task_count"],
+            "task_ids_hash": report["task_index"]["task_ids_hash"],
+        }
+        return {**report, "exposures": [exposure]}
+
+    forge_json(run / GATE_FILE, claim)
+    forge_json(run / SOURCE_FILE, expose)
+    make_consistent(run)
+
+    assert f"{GATE_FILE}, candidates" in wheres(verify(run))
+
+
+def test_audit_of_a_finished_run_reads_the_files_of_the_run(run):
+    assert audit_run(run)["follows"]
+    forge_json(run / SOURCE_FILE, lambda report: {**report, "exposures": []})
+    forge_json(run / SOURCE_FILE, lambda report: {**report, "claim_scope": "more"})
+
+    named = {problem["where"] for problem in audit_run(run)["problems"]}
+    assert f"{SOURCE_FILE}, verification_identity" in named
+    assert any("source_verification_report.content_hash" in where for where in named)
 
 
 @pytest.mark.parametrize("name", [SOURCE_FILE, GATE_FILE])
