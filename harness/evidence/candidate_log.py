@@ -119,10 +119,13 @@ class CandidateRecords:
         return None
 
     def failures(self) -> int:
-        """Count the requests that ended without anything received, without reading."""
+        """Count the requests that ended without anything received, without reading.
+
+        One that was under way again when a process ended has its failure still.
+        """
         index = self.log.index
-        newest = (next(chain) for chain in index.chains())
-        return sum(index.record_type(record) == _FAILURE for record in newest)
+        kinds = (set(map(index.record_type, chain)) for chain in index.chains())
+        return sum(_FAILURE in found and _COMPLETION not in found for found in kinds)
 
     def interrupted(self) -> tuple[InterruptedRequest, ...]:
         """Return the requests that a killed run left without an outcome."""

@@ -37,8 +37,9 @@ class ResumingCandidate:
         if not self.log.knows(request.request_hash):
             return None
         known = self.log.outcome_of(request.request_hash)
-        if known is not None and not self._may_be_asked_again(known):
+        if known is not None and is_completion(known):
             return known
+        # What was received when a stop was asked again comes before that stop.
         received = recovered_outcome(
             request.request_hash,
             self.log.attempts_of(request.request_hash),
@@ -46,7 +47,8 @@ class ResumingCandidate:
         )
         if received is not None:
             self.log.outcome(received)
-        return received
+            return received
+        return None if known is None or self._may_be_asked_again(known) else known
 
     def backs(self, episode: Episode) -> bool:
         """Tell whether the log still says how every request of an episode ended.
@@ -60,8 +62,6 @@ class ResumingCandidate:
         return True
 
     def _may_be_asked_again(self, outcome: Outcome) -> bool:
-        if is_completion(outcome):
-            return False
         cause = CAUSES.get(f"episode.candidate_call_failed.{outcome.detail_code}")
         return self.gave_up or cause is None or cause.retried == "request"
 

@@ -82,18 +82,7 @@ def check_request(entry: Entry) -> None:
 
 def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
     """Hash the raw response of an attempt again, and judge one without an answer."""
-    found = Classification(attempt.wire_class, attempt.detail_code)
-    stated = (attempt.status, attempt.retryable)
-    if attempt.status != "cancelled" and stated != (
-        found.attempt_status,
-        found.retryable,
-    ):
-        findings.differs(
-            where,
-            "status and class of an attempt are of two ends",
-            f"{found.attempt_status}, retryable {found.retryable}",
-            f"{attempt.status}, retryable {attempt.retryable}",
-        )
+    _check_end(attempt, where, findings)
     if attempt.raw_response is None:
         return
     if attempt.raw_response_encoding is None:
@@ -120,6 +109,22 @@ def check_attempt(attempt: Attempt, where: str, findings: Findings) -> None:
         )
     elif not is_completion(attempt) and attempt.detail_code not in _CUT:
         _check_class(attempt, body, where, findings)
+
+
+def _check_end(attempt: Attempt, where: str, findings: Findings) -> None:
+    """Report a status that is not the one of the class."""
+    stated = (attempt.status, attempt.retryable)
+    if attempt.wire_class == "ok" and stated == ("completed", False):
+        return
+    found = Classification(attempt.wire_class, attempt.detail_code)
+    derived = (found.attempt_status, found.retryable)
+    if attempt.status != "cancelled" and stated != derived:
+        findings.differs(
+            where,
+            "status and class of an attempt are of two ends",
+            f"{derived[0]}, retryable {derived[1]}",
+            f"{stated[0]}, retryable {stated[1]}",
+        )
 
 
 def _check_class(attempt: Attempt, body: bytes, where: str, findings: Findings) -> None:

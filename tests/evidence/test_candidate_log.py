@@ -242,6 +242,16 @@ def test_a_log_keeps_the_fields_that_its_contract_names(log, path):
     assert [r.get("attempt_index") for r in records] == [None, 0, None]
 
 
+def test_a_failure_counts_until_a_completion_comes(log):
+    ask(log, failure(HASH))
+    log.attempt(HASH, attempt(1, status="cancelled"))
+    under_way = log.failures()
+    log.attempt(HASH, attempt(2))
+    log.outcome(completion(HASH))
+
+    assert (under_way, log.failures()) == (1, 0)
+
+
 class TestInterrupted:
     """What a killed run leaves is listed and never read as an answer."""
 
