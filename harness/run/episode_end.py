@@ -23,6 +23,7 @@ from harness.evidence.episode import (
     ExecutionStatus,
     Outcome,
 )
+from harness.scoring.executable import ORACLE_DEAD
 
 _UNEARNED: Final = "tool_execution.confirmation_not_earned"
 _NO_IDS: Final = "unusable_tool_call_ids"
@@ -95,6 +96,22 @@ def _end_of_calls(calls: Sequence[Execution]) -> tuple[EpisodeStatus, ...]:
         if call.reason_code == _UNEARNED:
             return ("confirmation_not_earned",)
     return ()
+
+
+def is_told_whole(episode: Episode, declared: int) -> bool:
+    """Tell whether state and assertions were told as far as the status says.
+
+    Nothing is asked of an oracle that failed; one that did not, is asked everything.
+    `declared` is the number of the task's assertions.
+    """
+    evidence = episode.execution
+    if evidence is None:
+        return True
+    if episode.status in ORACLE_DEAD:
+        return evidence.final_state_hash is None and not evidence.assertions
+    if episode.status in (COMPLETED.status, "oracle_session_failed"):
+        return len(evidence.assertions) == declared
+    return True
 
 
 def course(

@@ -27,7 +27,12 @@ from harness.evidence.episode import (
     Outcome,
     ToolCall,
 )
-from harness.run.episode_end import contradiction, course, possible_ends
+from harness.run.episode_end import (
+    contradiction,
+    course,
+    is_told_whole,
+    possible_ends,
+)
 from harness.scoring.reading import ScorableTask
 
 _SHOWN: Final = 300
@@ -236,6 +241,15 @@ class EpisodeProof:
                 f"{self._episode_place()}, status",
                 " or ".join(f"{end.status} ({end.reason_code})" for end in ends),
                 f"{episode.status} ({episode.reason_code})",
+                problem="an episode did not end as its own parts say",
+            )
+        part = self._task.spec.executable
+        declared = 0 if part is None else len(part.assertions)
+        if not is_told_whole(episode, declared):
+            raise self._refusal(
+                f"{self._episode_place()}, assertions",
+                f"what a status {episode.status} leaves to tell",
+                "another number of them, or a state",
                 problem="an episode did not end as its own parts say",
             )
         expected = list(course(episode, self._outcomes, self._script))

@@ -87,6 +87,12 @@ def test_events_are_those_of_the_course(run, edit):
     assert refused(run).where.endswith("events")
 
 
+def test_no_assertion_is_left_out(run):
+    forge(run, "completed", lambda episode: episode["execution"]["assertions"].pop())
+
+    assert refused(run).where.endswith("assertions")
+
+
 def test_reason_is_that_of_the_status(run):
     forge(run, "completed", lambda episode: episode.update(reason_code="well done"))
 
