@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harness.conversation.ending import COMPLETED, End, ended, unanswered
-from harness.conversation.script import ConversationScript
+from harness.conversation.script import ConversationScript, ScriptedTurn
 from harness.evidence.episode import (
     Episode,
     EpisodeStatus,
@@ -21,6 +21,7 @@ from harness.evidence.episode import (
     Execution,
     ExecutionEvidence,
     ExecutionStatus,
+    ObservedTurn,
     Outcome,
 )
 from harness.scoring.executable import ORACLE_DEAD
@@ -140,24 +141,11 @@ def course(
     yield "terminal", None, episode.reason_code
 
 
-def contradiction(call: Execution) -> str:
-    """Return what of an execution cannot be beside the rest of it, "" for nothing."""
-    if call.status != "not_executed" and (
-        call.schema_valid is not True
-        or call.reason_code != f"tool_execution.{call.status}"
-    ):
-        return f"{call.status}, {call.reason_code}, schema_valid {call.schema_valid}"
-    before, after = call.state_before_hash, call.state_after_hash
-    if not {
-        "not_started": True,
-        "not_applicable": before is None and after is None,
-        "committed": before is not None and after is not None and before != after,
-        "not_committed": before is not None and before == after,
-        "unknown": before is not None and after is None,
-    }[call.state_commit]:
-        return f"{call.state_commit}, from {before} to {after}"
-    if call.schema_valid is not None and call.schema_valid == bool(
-        call.schema_failures
-    ):
-        return f"schema_valid {call.schema_valid}, {list(call.schema_failures)}"
-    return ""
+def turn_reason(turn: ObservedTurn, scripted: ScriptedTurn) -> str:
+    """Return the reason that the driver gives a turn."""
+    if turn.advanced:
+        return "turn.terminal" if scripted.is_terminal else "turn.advanced"
+    if turn.call_status != "completed":
+        return f"turn.{turn.call_status}"
+    cut = turn.wire_class in _CUT and turn.detail_code != _NO_IDS
+    return "turn.incomplete_finish" if cut else "turn.observed"

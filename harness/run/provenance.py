@@ -20,6 +20,7 @@ from harness.conversation.dependencies import resolve
 from harness.errors import EvidenceError
 from harness.evidence.candidate_log import CandidateRecords
 from harness.evidence.episode import (
+    EPISODE_VERSION,
     CandidateResponse,
     Episode,
     Execution,
@@ -27,11 +28,12 @@ from harness.evidence.episode import (
     Outcome,
     ToolCall,
 )
+from harness.run.call_record import contradiction
 from harness.run.episode_end import (
-    contradiction,
     course,
     is_told_whole,
     possible_ends,
+    turn_reason,
 )
 from harness.scoring.reading import ScorableTask
 
@@ -84,7 +86,9 @@ class EpisodeProof:
 
     def _check_answer(self, turn: ObservedTurn, outcome: Outcome) -> None:
         response = outcome.response
+        scripted = self._script.turns[turn.turn_index]
         derived: dict[str, object] = {
+            "reason_code": turn_reason(turn, scripted),
             "call_status": outcome.status,
             "wire_class": outcome.wire_class,
             "detail_code": outcome.detail_code,
@@ -219,8 +223,12 @@ class EpisodeProof:
             )
 
     def _check_executions(self) -> None:
+        part = self._task.spec.executable
+        policies = () if part is None else part.tool_policies
+        mutating = {each.function_name for each in policies if each.mutates}
         for execution in self._executions:
-            found = contradiction(execution)
+            mutates = execution.function_name in mutating
+            found = contradiction(execution, mutates=mutates)
             if found:
                 raise self._refusal(
                     f"{self._episode_place()}, execution {execution.execution_index}",
@@ -232,6 +240,9 @@ class EpisodeProof:
     def _check_end(self) -> None:
         """Hold the status to what brings it about, and the events to the course."""
         episode = self._episode
+        if episode.schema_version != EPISODE_VERSION:
+            place = f"{self._episode_place()}, schema_version"
+            raise self._refusal(place, EPISODE_VERSION, episode.schema_version)
         scripted = len(self._script.turns)
         ends = possible_ends(episode, self._outcomes, scripted)
         found = (episode.status, episode.reason_code, episode.cause_detail)

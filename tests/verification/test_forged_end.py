@@ -33,9 +33,14 @@ FORGED = (
 def first_record(run, status):
     for number, line in enumerate(lines_of(run / LOG), 1):
         payload = json.loads(line)["payload"]
-        if payload.get("episode", {}).get("status") == status:
+        episode = payload.get("episode")
+        if (
+            episode
+            and episode["status"] == status
+            and episode["execution"]["executions"]
+        ):
             return number
-    raise AssertionError(f"no episode is {status}")
+    raise AssertionError(f"no episode with calls is {status}")
 
 
 def forge(run, status, edit):
@@ -91,6 +96,24 @@ def test_no_assertion_is_left_out(run):
     forge(run, "completed", lambda episode: episode["execution"]["assertions"].pop())
 
     assert refused(run).where.endswith("assertions")
+
+
+@pytest.mark.parametrize(
+    ("edit", "where"),
+    [
+        (lambda e: e.update(schema_version="9"), "schema_version"),
+        (lambda e: e["turns"][0].update(reason_code="turn.fine"), "reason_code"),
+        (
+            lambda e: e["execution"]["executions"][0].update(status="timeout"),
+            "execution 0",
+        ),
+    ],
+    ids=["version", "turn", "call"],
+)
+def test_nothing_says_what_it_cannot(run, edit, where):
+    forge(run, "completed", edit)
+
+    assert refused(run).where.endswith(where)
 
 
 def test_reason_is_that_of_the_status(run):
