@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 
@@ -18,8 +19,13 @@ from harness.benchmark.contamination import (
 from harness.benchmark.source import verify_source, write_source_report
 from harness.canonical import content_hash
 from harness.cli.main import main
-from harness.errors import ArtifactError, ContaminationError, SourceError
+from harness.errors import ArtifactError, ConfigError, ContaminationError, SourceError
 from harness.evidence.artifacts import write_json_artifact
+from harness.evidence.folder import RunFolder
+from harness.evidence.plan_file import PlanFile
+from harness.run.authorize import pass_gates, write_authorized
+from harness.verification.findings import Findings
+from harness.verification.planned import check_kinds, check_plan, check_source
 from tests.benchmark.publications import MODEL, Publication, candidate, publish_library
 
 PIN = {"revision": "a" * 40}
@@ -231,6 +237,40 @@ def test_report_that_the_gate_wrote_follows(publication, tmp_path, case):
 
     assert found["problems"] == []
     assert found["follows"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comparison_set", ["common_intersection", "per_candidate"])
+@pytest.mark.parametrize("case", CASES)
+def test_plan_that_the_gates_gave_is_the_one_that_follows(
+    publication, tmp_path, case, comparison_set
+):
+    listed, changes = CASES[case]
+    changes = {**changes, "contamination__comparison_set": comparison_set}
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    try:
+        config = configured(publication, *listed, **changes)
+        authorized = pass_gates(config, folder, probe=None)
+    except (ConfigError, ContaminationError):
+        return
+    write_authorized(folder, config, authorized, now=datetime.now(UTC))
+
+    found = Findings()
+    with PlanFile.open(folder.file("eval_plan")) as plan:
+        source, report, resolved = (
+            json.loads(folder.file(name).read_text("utf-8"))
+            for name in (
+                "source_verification_report",
+                "contamination_report",
+                "resolved_eval_config",
+            )
+        )
+        check_source(source, plan.header, found)
+        check_plan(report, source, resolved, plan.header, found)
+        check_kinds(source, plan, found)
+
+    assert found.violations == ()
 
 
 @pytest.fixture
