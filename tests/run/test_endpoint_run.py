@@ -23,6 +23,8 @@ from harness.oracle.certifying import CertifyingOracle
 from harness.oracle.contracts import WorkerDeadlines
 from harness.oracle.sandbox import detect_sandbox
 from harness.run.evaluate import dry_run, evaluate
+from harness.verification.extras import all_extras
+from harness.verification.verify import verify
 from tests.oracle.reference import reference_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -188,6 +190,10 @@ def test_finished_run_replays_without_its_oracle(finished, monkeypatch, capsys):
 
     assert main(["replay", str(finished)]) == 0
     assert "result: equal" in capsys.readouterr().out
+
+
+def test_finished_run_is_intact_without_its_oracle(finished):
+    assert verify(finished, all_extras()).findings.violations == ()
 
 
 def test_gates_contact_nobody(remote, controls, tmp_path):
